@@ -1,0 +1,76 @@
+"""An agent under test: what to start, with which environment, under which wishes.
+
+How agents are found (``agent.toml``, ``pyproject.toml``, ``config.yaml``, entry points, the hook)
+is the business of ``pytest_mlebench.agents``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_mlebench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_mlebench.sandbox import Job
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+NETWORKS = "none, open or allow:HOST[,HOST]"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What runs in the sandbox; ``command`` or ``function`` is started, in ``image`` if it has one."""
+
+    name: str
+    version: str | None = None
+    command: tuple[str, ...] = ()
+    function: Callable[[Job], None] | None = None  # runs in a child process of the sandbox
+    folder: Path | None = None  # the agent's own files, seen by it as AGENT_DIR
+    image: str | None = None
+    build: Path | None = None  # a folder with a Dockerfile
+    env: Mapping[str, str] = field(default_factory=dict)  # values may refer to ${VAR}
+    limits: Mapping[str, object] = field(default_factory=dict)  # as written in agent.toml
+    network: str | None = None
+    runtime: str | None = None
+    mounts: tuple[str, ...] = ()  # "SOURCE:TARGET[:ro]", docker only, explicit opt-in
+    devices: tuple[str, ...] = ()  # docker only, explicit opt-in
+    privileged: bool = False  # docker only, explicit opt-in; disclosed
+
+    def environment(self, host: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return ``env`` with every ``${VAR}`` replaced by the host's value."""
+        values = os.environ if host is None else host
+
+        def resolve(key: str, value: str) -> str:
+            for name in _REFERENCE.findall(value):
+                if name not in values:
+                    raise ConfigError(
+                        f"agent {self.name!r} needs the environment variable {name} "
+                        f"(its env sets {key} = {value!r}): export {name} and try again"
+                    )
+            return _REFERENCE.sub(lambda match: values[match[1]], value)
+
+        return {key: resolve(key, value) for key, value in self.env.items()}
+
+    def secrets(self, host: Mapping[str, str] | None = None) -> frozenset[str]:
+        """Return the values that came by ``${VAR}`` reference and must never be written down."""
+        values = os.environ if host is None else host
+        names = {name for value in self.env.values() for name in _REFERENCE.findall(value)}
+        return frozenset(values[name] for name in names if len(values.get(name, "")) >= 4)
+
+
+def parse_network(value: str, option: str) -> str:
+    """Return a network policy in its canonical form, or refuse it."""
+    text = value.strip()
+    if text in {"none", "open"}:
+        return text
+    if text.startswith("allow:"):
+        hosts = [host.strip() for host in text.removeprefix("allow:").split(",")]
+        if all(re.fullmatch(r"(\*\.)?[A-Za-z0-9._-]+(:\d+)?", host) for host in hosts):
+            return "allow:" + ",".join(dict.fromkeys(hosts))
+    raise ConfigError(f"{option} must be {NETWORKS}, given: {value}")

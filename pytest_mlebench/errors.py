@@ -1,0 +1,75 @@
+"""The exceptions of this package.
+
+MlebenchError
+├── ConfigError              a wrong option, file or name: the user's to fix, before anything runs
+│   ├── UnknownName          no such competition, split, metric or agent; suggests near names
+│   └── CompetitionFileError a broken ``competition.toml`` or competition folder
+├── InvalidSubmission        the agent's fault: what it handed in cannot be graded
+└── InfrastructureError      the benchmark's own fault: never counted as the agent's failure
+    ├── PreparationError     the raw data cannot be prepared
+    ├── DatasetError         the prepared data are missing, damaged or not verified
+    ├── GraderError          a grader failed on a submission that it should have judged
+    └── SandboxError         the sandbox was lost, refused to start or could not be cleaned up
+
+Messages are lower-case sentences without a final period that show the value and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MlebenchError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class ConfigError(MlebenchError):
+    """Tell the user which option, file or name is wrong, and how to put it right."""
+
+
+class UnknownName(ConfigError):
+    """Name what does not exist and suggest what might have been meant."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"unknown {kind} {name!r}{did_you_mean(name, known)}")
+
+
+class CompetitionFileError(ConfigError):
+    """Name the file and the key of a competition that is not as it should be."""
+
+
+class InvalidSubmission(MlebenchError):
+    """Say in one sentence why a submission cannot be graded."""
+
+
+class InfrastructureError(MlebenchError):
+    """The benchmark failed, not the agent."""
+
+
+class PreparationError(InfrastructureError):
+    """Name the competition and the raw file that could not be prepared."""
+
+
+class DatasetError(InfrastructureError):
+    """Name the prepared file that is missing, damaged or not verified."""
+
+
+class GraderError(InfrastructureError):
+    """A grader raised something that is not a verdict on the submission."""
+
+
+class SandboxError(InfrastructureError):
+    """The sandbox was lost or could not start."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``", did you mean 'x'?"`` for the names nearest to *name*, or list a few."""
+    import difflib  # late on purpose: only ever needed on the way to an error
+
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if near:
+        return f", did you mean {' or '.join(map(repr, near))}?"
+    if names and len(names) <= 12:
+        return f" (known: {', '.join(names)})"
+    return ""

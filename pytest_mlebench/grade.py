@@ -1,0 +1,136 @@
+"""A grade: what a submission scored and what that earns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench.competition import Competition
+from pytest_mlebench.errors import ConfigError, InvalidSubmission
+from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal
+
+REQUIREMENTS = ("pass", "median", "bronze", "silver", "gold")
+
+
+@dataclass(frozen=True)
+class Grade:
+    """The verdict on one submission."""
+
+    competition: str
+    score: float | None  # rounded; None when there is nothing valid to score
+    medal: Medal
+    above_median: bool
+    percentile: float | None
+    submission_exists: bool
+    problem: str | None  # why there is no score
+    gold: float
+    silver: float
+    bronze: float
+    median: float
+    lower_is_better: bool
+    teams: int
+    run: str | None = None  # where the run is
+
+    @property
+    def valid(self) -> bool:
+        """Tell whether the submission has a score."""
+        return self.score is not None
+
+    def reaches(self, requirement: str) -> bool:
+        """Tell whether the grade is good enough for ``--mle-require``."""
+        if not self.valid or requirement not in REQUIREMENTS:
+            return False
+        if requirement == "pass":
+            return True
+        if requirement == "median":
+            return self.above_median
+        return self.medal >= Medal[requirement.upper()]
+
+    def explain(self) -> list[str]:
+        """Return a few lines that explain the grade to a person."""
+        if self.score is None:
+            lines = [f"{self.competition}: {self.problem or 'no valid submission'}"]
+        else:
+            direction = "lower" if self.lower_is_better else "higher"
+            lines = [
+                f"{self.competition}: score {self.score:g} ({direction} is better), "
+                f"{'no medal' if not self.medal else self.medal}",
+                f"thresholds: gold {self.gold:g}, silver {self.silver:g}, "
+                f"bronze {self.bronze:g}, median {self.median:g}",
+                f"better than {self.percentile:g} % of {self.teams} teams{self._distance()}",
+            ]
+        return lines + ([f"run: {self.run}"] if self.run else [])
+
+    def _distance(self) -> str:
+        if self.score is None or self.medal is Medal.GOLD:
+            return ""
+        following = Medal(self.medal + 1)
+        threshold = {Medal.BRONZE: self.bronze, Medal.SILVER: self.silver, Medal.GOLD: self.gold}
+        return f", {abs(threshold[following] - self.score):.{DECIMALS}g} short of {following}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a record."""
+        return asdict(self) | {"medal": str(self.medal)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Grade:
+        """Return the grade that ``to_dict`` wrote."""
+        return cls(**(data | {"medal": Medal[data["medal"].upper()]}))
+
+
+def grade_submission(
+    competition: Competition,
+    submission: Path,
+    private: Path,
+    *,
+    leaderboard: Leaderboard | None = None,
+    run: str | None = None,
+) -> Grade:
+    """Grade a file; an invalid one gets a grade without a score, not an exception."""
+    board = competition.leaderboard if leaderboard is None else leaderboard
+    try:
+        score = round(competition.score(submission, private), DECIMALS)
+    except InvalidSubmission as problem:
+        exists = submission.is_symlink() or submission.exists()
+        return _grade(competition, board, None, str(problem), exists=exists, run=run)
+    return _grade(competition, board, score, None, exists=True, run=run)
+
+
+def no_submission(competition: Competition, problem: str, run: str | None = None) -> Grade:
+    """Return the grade of an agent that handed in nothing."""
+    return _grade(competition, competition.leaderboard, None, problem, exists=False, run=run)
+
+
+def _grade(
+    competition: Competition,
+    board: Leaderboard,
+    score: float | None,
+    problem: str | None,
+    *,
+    exists: bool,
+    run: str | None,
+) -> Grade:
+    return Grade(
+        competition=competition.id,
+        score=score,
+        medal=Medal.NONE if score is None else board.medal(score),
+        above_median=score is not None and board.above_median(score),
+        percentile=None if score is None else board.percentile(score),
+        submission_exists=exists,
+        problem=problem,
+        gold=board.gold,
+        silver=board.silver,
+        bronze=board.bronze,
+        median=board.median,
+        lower_is_better=board.lower_is_better,
+        teams=board.teams,
+        run=run,
+    )
+
+
+def parse_requirement(value: str, option: str) -> str:
+    """Return a requirement, or refuse it."""
+    if value not in REQUIREMENTS:
+        raise ConfigError(f"{option} must be one of {', '.join(REQUIREMENTS)}, given: {value}")
+    return value

@@ -1,0 +1,98 @@
+"""Medals, and the leaderboard that awards them."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+DECIMALS = 5  # a score is rounded before it is placed on a leaderboard
+
+
+class Medal(IntEnum):
+    """What a score earns; medals compare by rank (``medal >= Medal.BRONZE``)."""
+
+    NONE = 0
+    BRONZE = 1
+    SILVER = 2
+    GOLD = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The human scores of one competition: thresholds and 101 percentiles, best score first."""
+
+    teams: int
+    lower_is_better: bool
+    gold: float
+    silver: float
+    bronze: float
+    median: float
+    percentiles: tuple[float, ...]
+
+    @classmethod
+    def from_scores(cls, scores: Sequence[float], *, lower_is_better: bool) -> Leaderboard:
+        """Apply the medal rule to the scores of all teams, in any order."""
+        ranked = sorted(scores, reverse=not lower_is_better)
+        gold, silver, bronze = medal_positions(len(ranked))
+        last = len(ranked) - 1
+        return cls(
+            teams=len(ranked),
+            lower_is_better=lower_is_better,
+            gold=ranked[gold - 1],
+            silver=ranked[silver - 1],
+            bronze=ranked[bronze - 1],
+            median=statistics.median(ranked),
+            percentiles=tuple(ranked[round(last * p / 100)] for p in range(101)),
+        )
+
+    def threshold(self, medal: Medal) -> float:
+        """Return the score that just earns *medal*."""
+        return {Medal.GOLD: self.gold, Medal.SILVER: self.silver, Medal.BRONZE: self.bronze}[medal]
+
+    def medal(self, score: float) -> Medal:
+        """Return the best medal whose threshold *score* reaches (thresholds are inclusive)."""
+        for medal in (Medal.GOLD, Medal.SILVER, Medal.BRONZE):
+            threshold = self.threshold(medal)
+            if score <= threshold if self.lower_is_better else score >= threshold:
+                return medal
+        return Medal.NONE
+
+    def above_median(self, score: float) -> bool:
+        """Tell whether *score* is strictly better than the median team's."""
+        return score < self.median if self.lower_is_better else score > self.median
+
+    def percentile(self, score: float) -> float:
+        """Return the percentage of teams that *score* leaves behind, between 0 and 100."""
+        sign = 1 if self.lower_is_better else -1
+        table = [sign * value for value in self.percentiles]  # ascending: best first
+        value = sign * score
+        if value <= table[0]:
+            return 100.0
+        if value >= table[-1]:
+            return 0.0
+        right = bisect.bisect_right(table, value)
+        low, high = table[right - 1], table[right]
+        return round(100 - (right - 1 + (value - low) / (high - low)), 2)
+
+
+def medal_positions(teams: int) -> tuple[int, int, int]:
+    """Return the last positions that earn gold, silver and bronze among *teams* teams."""
+    if teams < 1:
+        raise ValueError(f"a leaderboard needs at least one team, given: {teams}")
+    if teams < 100:
+        places = (teams * 0.1, teams * 0.2, teams * 0.4)
+    elif teams < 250:
+        places = (10, teams * 0.2, teams * 0.4)
+    elif teams < 1000:
+        places = (10 + teams * 0.002, 50, 100)
+    else:
+        places = (10 + teams * 0.002, teams * 0.05, teams * 0.1)
+    gold, silver, bronze = (max(1, math.floor(place + 1e-9)) for place in places)
+    return gold, silver, bronze

@@ -1,0 +1,94 @@
+"""Where an agent runs: the protocol every sandbox keeps, and the data that cross it.
+
+A sandbox gets a ``Job`` and nothing else. No path of the answers, no grader and no threshold is
+part of a job, so none can leak through a sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.limits import Limits
+
+Reason = Literal["exited", "time-limit", "memory-limit", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One attempt to run: what the agent is given and where its traces go."""
+
+    competition: str
+    seed: int
+    agent: Agent
+    limits: Limits
+    network: str  # "none", "open" or "allow:HOST,…"
+    data: Path  # the public folder of the dataset, with description.md; read-only for the agent
+    instructions: str  # becomes instructions.txt
+    folder: Path  # the attempt's own folder, empty but for its record
+    check: Callable[[Path], None]  # raises InvalidSubmission: the format check
+    hidden: tuple[Path, ...] = ()  # folders that the agent must not be able to read (the store)
+    labels: Mapping[str, str] = field(default_factory=dict)  # run, attempt, host, pid
+
+    @property
+    def log(self) -> Path:
+        """Return the file that receives the agent's output while it runs."""
+        return self.folder / "run.log"
+
+    @property
+    def submission(self) -> Path:
+        """Return where the sandbox leaves the collected submission, if there is one."""
+        return self.folder / "submission.csv"
+
+    @property
+    def artefacts(self) -> Path:
+        """Return where the sandbox leaves what it collected of the agent's logs and code."""
+        return self.folder / "artefacts"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended. A sandbox that failed itself raises SandboxError instead."""
+
+    reason: Reason
+    exit_code: int | None
+    seconds: float
+    format_checks: int = 0
+    peak_memory_bytes: int | None = None
+    cpu_seconds: float | None = None
+    image: str | None = None  # the image's digest
+    gpus: tuple[str, ...] = ()
+    problem: str | None = None  # why nothing could be collected, e.g. a submission that is a link
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Sandbox(Protocol):
+    """A place where agents run."""
+
+    name: str
+
+    def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
+        """Raise ConfigError if the agent cannot run here; return lines for the header."""
+
+    def run(self, job: Job) -> Outcome:
+        """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
+
+
+def contract_environment(
+    job: Job, home: str, *, validate_url: str, agent_dir: str
+) -> dict[str, str]:
+    """Return the environment variables of the agent's contract for a home folder."""
+    return {
+        "COMPETITION_ID": job.competition,
+        "DATA_DIR": f"{home}/data",
+        "SUBMISSION_DIR": f"{home}/submission",
+        "LOGS_DIR": f"{home}/logs",
+        "CODE_DIR": f"{home}/code",
+        "AGENT_DIR": agent_dir,
+        "MLE_SEED": str(job.seed),
+        "MLE_TIME_LIMIT_SECS": str(round(job.limits.time_seconds)),
+        "MLE_VALIDATE_URL": validate_url,
+    }
