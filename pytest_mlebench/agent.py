@@ -29,10 +29,10 @@ class Agent:
 
     name: str
     version: str | None = None
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # started in AGENT_DIR; empty: what the image itself starts
     function: Callable[[Job], None] | None = None  # runs in a child process of the sandbox
     folder: Path | None = None  # the agent's own files, seen by it as AGENT_DIR
-    image: str | None = None
+    image: str | None = None  # with ``build``: the tag that the built image gets
     build: Path | None = None  # a folder with a Dockerfile
     env: Mapping[str, str] = field(default_factory=dict)  # values may refer to ${VAR}
     limits: Mapping[str, object] = field(default_factory=dict)  # as written in agent.toml

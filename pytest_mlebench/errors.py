@@ -3,7 +3,8 @@
 MlebenchError
 ├── ConfigError              a wrong option, file or name: the user's to fix, before anything runs
 │   ├── UnknownName          no such competition, split, metric or agent; suggests near names
-│   └── CompetitionFileError a broken ``competition.toml`` or competition folder
+│   ├── CompetitionFileError a broken ``competition.toml`` or competition folder
+│   └── AgentFileError       a broken ``agent.toml``, ``[tool.mlebench]`` table or ``config.yaml``
 ├── InvalidSubmission        the agent's fault: what it handed in cannot be graded
 └── InfrastructureError      the benchmark's own fault: never counted as the agent's failure
     ├── PreparationError     the raw data cannot be prepared
@@ -36,6 +37,10 @@ class UnknownName(ConfigError):
 
 class CompetitionFileError(ConfigError):
     """Name the file and the key of a competition that is not as it should be."""
+
+
+class AgentFileError(ConfigError):
+    """Name the file and the key of an agent that is not as it should be."""
 
 
 class InvalidSubmission(MlebenchError):
