@@ -1,0 +1,121 @@
+"""The disclosure: under which conditions the numbers of a report came about."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from pytest_mlebench.limits import host_cpus, host_memory, show_size
+from pytest_mlebench.results import json_table
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What a reader must know to judge a report; whatever is not known stays empty."""
+
+    agent: str | None = None
+    agent_version: str | None = None
+    image: str | None = None  # the digest
+    sandbox: str | None = None
+    network: str | None = None
+    limits: Mapping[str, str] = field(default_factory=dict)  # as Limits.describe() has them
+    deviations: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (is, standard)
+    hardware: Mapping[str, str] = field(default_factory=dict)
+    splits: tuple[str, ...] = ()
+    competitions: tuple[str, ...] = ()  # asked for one by one
+    seeds: int | None = None
+    require: str | None = None
+    plugin_version: str | None = None
+    data: Mapping[str, str] = field(default_factory=dict)  # competition: how it was verified
+    started: str | None = None
+    finished: str | None = None
+    notes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the disclosure in JSON types."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, data: object, where: str) -> Disclosure:
+        """Return what ``to_dict`` wrote; keys of later versions are passed over."""
+        table = json_table(data, where)
+        values: dict[str, Any] = {}
+        for name in (item.name for item in fields(cls)):
+            if name in _TUPLES:
+                values[name] = table.texts(name, ())
+            elif name in _TABLES:
+                inner = table.table(name, None)
+                values[name] = {} if inner is None else inner.take_all()
+            elif name == "seeds":
+                seeds = table.number(name, None)
+                values[name] = None if seeds is None else int(seeds)
+            else:
+                values[name] = table.text(name, None)
+        values["deviations"] = _pairs(values["deviations"], where)
+        return cls(**values)
+
+    def lines(self) -> list[str]:
+        """Return the disclosure for a person, a line each, without what is not known."""
+        shown = {
+            "agent": " ".join(filter(None, (self.agent, self.agent_version))),
+            "image": self.image,
+            "sandbox": self.sandbox,
+            "network": self.network,
+            "limits": _join(self.limits),
+            "not standard": "; ".join(
+                f"{key} {value} instead of {standard}"
+                for key, (value, standard) in self.deviations.items()
+            ),
+            "hardware": _join(self.hardware),
+            "splits": ", ".join(self.splits),
+            "competitions": ", ".join(self.competitions),
+            "seeds": None if self.seeds is None else str(self.seeds),
+            "require": self.require,
+            "plugin": self.plugin_version and f"pytest-mlebench {self.plugin_version}",
+            "data": _join(_tally(self.data)),
+            "started": self.started,
+            "finished": self.finished,
+            "notes": "; ".join(self.notes),
+            **{key: str(value) for key, value in self.extra.items()},
+        }
+        return [f"{key}: {value}" for key, value in shown.items() if value]
+
+
+def host_hardware() -> dict[str, str]:
+    """Return what this host is made of."""
+    return {
+        "cpus": str(host_cpus()),
+        "memory": show_size(host_memory()),
+        "machine": platform.machine(),
+        "system": f"{platform.system()} {os.uname().release}",
+        "python": platform.python_version(),
+    }
+
+
+def _pairs(deviations: Mapping[str, Any], where: str) -> dict[str, tuple[str, str]]:
+    table = json_table(deviations, f"{where}: deviations")
+    pairs = {key: table.texts(key) for key in deviations}
+    for key, pair in pairs.items():
+        if len(pair) != 2:
+            raise table.error(key, f"must be [value, standard], given: {list(pair)}")
+    return {key: (value, standard) for key, (value, standard) in pairs.items()}
+
+
+def _join(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
+def _tally(data: Mapping[str, str]) -> dict[str, int]:
+    values = list(data.values())
+    return {f"{value}:": values.count(value) for value in dict.fromkeys(values)}
+
+
+_TUPLES = {"splits", "competitions", "notes"}
+_TABLES = {"limits", "deviations", "hardware", "data", "extra"}

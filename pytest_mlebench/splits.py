@@ -1,0 +1,86 @@
+"""Which competitions a split has and which leak: the facts that rates are computed from.
+
+They are read from the split files alone, not through the competitions, so that an old report can
+be read whatever competitions are installed; and they travel inside a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench.registry import ALIASES, BENCHMARK, SPLITS, Registry
+from pytest_mlebench.results import json_table
+
+ALL = "all"
+SELECTED = "selected"  # everything that was to run, where no split is exactly that
+OTHER = "custom"  # competitions that no split names
+APART = "demo"  # demonstrations, never part of a rate of the benchmark
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The splits that concern some competitions, and which of these have a known leak."""
+
+    splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leaky: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, registry: Registry, competitions: Iterable[str], named: Iterable[str] = ()
+    ) -> Membership:
+        """Return the splits that *competitions* touch, and those that the user *named*."""
+        ids = tuple(dict.fromkeys(competitions))
+        splits = {name: _ids(path) for name, path in _split_files(registry).items()}
+        chosen = {name: splits[name] for name in BENCHMARK if set(splits.get(name, ())) & set(ids)}
+        if all(name in chosen for name in BENCHMARK):
+            chosen[ALL] = tuple(i for name in BENCHMARK for i in splits[name])
+        for name in (ALIASES.get(name, name) for name in named):
+            if members := splits.get(name) or _ids(Path(name)):
+                chosen.setdefault(Path(name).stem, members)
+        for name, members in splits.items():
+            unknown = set(ids) - {i for group in chosen.values() for i in group}
+            if unknown & set(members):
+                chosen.setdefault(name, members)
+        rest = tuple(i for i in ids if not any(i in group for group in chosen.values()))
+        if rest:
+            chosen[OTHER] = rest
+        known = set(registry.ids())
+        leaky = frozenset(i for i in ids if i in known and registry.load(i).is_leaky)
+        return cls(chosen, leaky)
+
+    def benchmark_split(self, competition: str) -> str:
+        """Return the split a competition is counted in: low, medium, high, or its own."""
+        for name in (*BENCHMARK, *self.splits):
+            if name != ALL and competition in self.splits.get(name, ()):
+                return name
+        return OTHER
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts in JSON types."""
+        return {
+            "splits": {name: list(ids) for name, ids in self.splits.items()},
+            "leaky": sorted(self.leaky),
+        }
+
+    @classmethod
+    def from_dict(cls, data: object, where: str) -> Membership:
+        """Return what ``to_dict`` wrote."""
+        table = json_table(data, where)
+        splits = table.table("splits")
+        names = tuple(data["splits"]) if isinstance(data, Mapping) else ()
+        return cls({name: splits.texts(name) for name in names}, frozenset(table.texts("leaky")))
+
+
+def _split_files(registry: Registry) -> dict[str, Path]:
+    files = (path for root in registry.roots for path in sorted((root / SPLITS).glob("*.txt")))
+    return {path.stem: path for path in files}
+
+
+def _ids(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(i for line in lines if (i := line.partition("#")[0].strip()))
