@@ -1,0 +1,1 @@
+"""From raw files to a prepared dataset: archives, downloads, splits and the store."""
