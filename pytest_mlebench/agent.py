@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import AgentFileError, ConfigError
 
 if TYPE_CHECKING:
     from pytest_mlebench.sandbox import Job
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 NETWORKS = "none, open or allow:HOST[,HOST]"
 
 
 @dataclass(frozen=True)
 class Agent:
-    """What runs in the sandbox; ``command`` or ``function`` is started, in ``image`` if it has one."""
+    """What runs in the sandbox: ``command`` or ``function``, in ``image`` if it has one."""
 
     name: str
     version: str | None = None
@@ -62,6 +64,26 @@ class Agent:
         values = os.environ if host is None else host
         names = {name for value in self.env.values() for name in _REFERENCE.findall(value)}
         return frozenset(values[name] for name in names if len(values.get(name, "")) >= 4)
+
+
+def start_script(path: str, *words: str) -> tuple[str, ...]:
+    """Return the command that starts a script of the agent's folder with some shell words."""
+    return ("bash", "-c", " ".join(("exec", "bash", f'"$AGENT_DIR"/{shlex.quote(path)}', *words)))
+
+
+def parse_env(table: Mapping[str, object], where: str) -> dict[str, str]:
+    """Return environment variables, or refuse a name, a value or a reference that cannot be."""
+    for key, value in table.items():
+        if not _VARIABLE.fullmatch(key):
+            raise AgentFileError(f"{where}: {key!r} is not a name of an environment variable")
+        if not isinstance(value, str):
+            raise AgentFileError(f"{where}: {key} must be a string, given: {value!r}")
+        if "${" in _REFERENCE.sub("", value):
+            raise AgentFileError(
+                f"{where}: {key} has a reference that is not understood, "
+                f"write ${{NAME}}, given: {value!r}"
+            )
+    return {key: str(value) for key, value in table.items()}
 
 
 def parse_network(value: str, option: str) -> str:

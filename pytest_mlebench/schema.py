@@ -14,6 +14,7 @@ REQUIRED: Any = object()
 L = TypeVar("L", bound=str)
 D = TypeVar("D")
 
+
 class Table:
     """A table of a TOML file whose keys are taken one by one; ``finish`` refuses the rest."""
 
@@ -70,6 +71,18 @@ class Table:
         """Take a list of strings."""
         return cast(tuple[str, ...], self._list(key, (str,), "strings", default))
 
+    def words(self, key: str, default: Any = REQUIRED) -> tuple[str, ...]:
+        """Take a command: a list of strings, or one string that is split as a shell would."""
+        value = self._data.get(key)
+        if isinstance(value, str):
+            import shlex  # late on purpose: only a written command needs it
+
+            try:
+                self._data[key] = shlex.split(value)
+            except ValueError as problem:
+                self._fail(key, f"cannot be split into words ({problem}), given: {value!r}")
+        return self.texts(key, default)
+
     @overload
     def table(self, key: str) -> Table: ...
     @overload
@@ -83,6 +96,10 @@ class Table:
         """Take an array of tables, none by default."""
         values = self._list(key, (dict,), "tables", ())
         return tuple(Table(value, f"{self.where}: {key}", self._error) for value in values)
+
+    def all_tables(self) -> dict[str, Table]:
+        """Take every key that is left; each must be a table."""
+        return {key: self.table(key) for key in tuple(self._data)}
 
     def take_all(self) -> dict[str, Any]:
         """Take every key that is left, whatever it is."""
@@ -122,6 +139,7 @@ class Table:
     def _fail(self, key: str, problem: str) -> NoReturn:
         raise self.error(key, problem)
 
+
 def read(path: Path, error: type[ConfigError] = CompetitionFileError) -> Table:
     """Read a TOML file into a strict table."""
     try:
@@ -131,5 +149,7 @@ def read(path: Path, error: type[ConfigError] = CompetitionFileError) -> Table:
         raise error(f"{path}: no such file") from None
     except IsADirectoryError:
         raise error(f"{path}: is a folder, not a file") from None
+    except OSError as problem:
+        raise error(f"{path}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise error(f"{path}: not valid TOML: {problem}") from None
