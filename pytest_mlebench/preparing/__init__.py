@@ -1,1 +1,38 @@
-"""From raw files to a prepared dataset: archives, downloads, splits and the store."""
+"""Preparing data: what a competition's ``prepare.py`` is made of."""
+
+from __future__ import annotations
+
+from pytest_mlebench.preparing.archive import extract, read_member, write_7z, write_zip
+from pytest_mlebench.preparing.files import link, link_all, link_tree, list_files, require
+from pytest_mlebench.preparing.split import split_indices, split_list, split_rows
+from pytest_mlebench.preparing.tables import (
+    one_hot,
+    read_csv,
+    read_json,
+    reading,
+    write_csv,
+    write_json,
+)
+from pytest_mlebench.preparing.unpack import unpacked
+
+__all__ = [
+    "extract",
+    "link",
+    "link_all",
+    "link_tree",
+    "list_files",
+    "one_hot",
+    "read_csv",
+    "read_json",
+    "read_member",
+    "reading",
+    "require",
+    "split_indices",
+    "split_list",
+    "split_rows",
+    "unpacked",
+    "write_7z",
+    "write_csv",
+    "write_json",
+    "write_zip",
+]

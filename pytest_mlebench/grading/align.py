@@ -1,0 +1,206 @@
+"""The one strict place: columns, ids and values of a submission, aligned with what is expected.
+
+Metrics and graders see aligned tables and nothing else. The expected table is the answers when a
+submission is scored and the public sample when only its form is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench import schema
+from pytest_mlebench.errors import GraderError, InvalidSubmission, did_you_mean
+from pytest_mlebench.grading.values import KINDS, Column, convert
+
+SHOWN = 3  # how many ids or columns an error names
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a submission of a competition must look like."""
+
+    id: tuple[str, ...]
+    targets: tuple[str, ...]
+    kinds: Mapping[str, str]
+    range: tuple[float, float] | None = None
+    row_sum: float | None = None  # how far the sum of a row may be from one
+    missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
+    booleans: bool = True  # True and False are numbers
+    extra_columns: str = "ignore"
+    rows: str = "exact"  # exact: every id once; cover: further ids are ignored
+    answers: tuple[str, ...] = ()  # the columns of the truth where they have other names
+    missing_words: bool = True  # NA, null, nan … are missing values
+    as_written: tuple[str, ...] = ()  # columns that are not to be parsed as numbers
+
+    @classmethod
+    def from_table(cls, data: Mapping[str, Any], *, where: str) -> Rules:
+        """Read the ``[submission]`` table of a ``competition.toml``."""
+        table = schema.Table(data, f"{where}: submission")
+        targets = table.texts("targets")
+        kind = table.choice("kind", tuple(KINDS), "number")
+        special = table.table("kinds", schema.Table({}, ""))
+        bounds = table.numbers("range") if "range" in data else None
+        rules = cls(
+            id=table.texts("id") if isinstance(data.get("id"), list) else (table.text("id"),),
+            targets=targets,
+            kinds={target: special.choice(target, tuple(KINDS), kind) for target in targets},
+            range=None if bounds is None else (bounds[0], bounds[-1]),
+            row_sum=table.number("row_sum", None),
+            missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
+            booleans=table.flag("booleans", True),
+            extra_columns=table.choice("extra_columns", ("ignore", "reject"), "ignore"),
+            rows=table.choice("rows", ("exact", "cover"), "exact"),
+            answers=table.texts("answers", ()),
+            missing_words=table.flag("missing_words", True),
+            as_written=table.texts("as_written", ()),
+        )
+        special.finish()
+        table.finish()
+        return rules
+
+
+def conform(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -> pd.DataFrame:
+    """Return the submission's ids and targets, checked, converted, in the order expected."""
+    _check_columns(submission, rules)
+    if submission.empty:
+        raise InvalidSubmission("the submission has a header but no rows")
+    positions = _positions(submission, expected, rules)
+    rows = submission if positions is None else submission.iloc[positions]
+    ids = _names(rows, rules.id)
+    aligned: dict[str, Any] = {column: expected[column].to_numpy() for column in rules.id}
+    for target in rules.targets:
+        column = Column(rows[target], ids, rules.range, rules.missing, rules.booleans)
+        aligned[target] = convert(column, rules.kinds[target])
+    frame = pd.DataFrame(aligned)
+    if rules.row_sum is not None:
+        _check_sums(frame[list(rules.targets)].to_numpy(), ids, rules.row_sum)
+    return frame
+
+
+def columns(aligned: pd.DataFrame, rules: Rules) -> Array:
+    """Return the targets of an aligned submission: one dimension for one target."""
+    values = aligned[list(rules.targets)].to_numpy()
+    return values[:, 0] if len(rules.targets) == 1 else values
+
+
+def truth(answers: pd.DataFrame, rules: Rules) -> Array:
+    """Return the targets of the answers in the same shape and by the same rules."""
+    names = rules.answers or rules.targets
+    try:
+        ids = _names(answers, rules.id)
+        found = {
+            target: convert(Column(answers[name], ids, None, rules.missing), rules.kinds[target])
+            for target, name in zip(rules.targets, names, strict=True)
+        }
+    except (InvalidSubmission, KeyError) as error:
+        raise GraderError(f"the answers are damaged: {error}") from error
+    return columns(pd.DataFrame(found), rules)
+
+
+def _check_columns(submission: pd.DataFrame, rules: Rules) -> None:
+    wanted = (*rules.id, *rules.targets)
+    for column in wanted:
+        if column not in submission.columns:
+            near = did_you_mean(column, map(str, submission.columns))
+            hint = near if near.startswith(", did") else f"; it has {_list(submission.columns)}"
+            raise InvalidSubmission(f"column {column!r} is missing{hint}")
+    extra = [column for column in submission.columns if column not in wanted]
+    if extra and rules.extra_columns == "reject":
+        raise InvalidSubmission(
+            f"unexpected column {_list(extra)}; expected exactly {_list(wanted, 6)}"
+        )
+
+
+def _positions(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -> Array | None:
+    """Return which row of the submission answers each expected one; None: they stand in order."""
+    given, wanted = _keys(submission, expected, rules.id)
+    if given.equals(wanted):
+        return None
+    kept = np.arange(len(given))
+    if not wanted.is_unique:
+        given, wanted = _numbered(given), _numbered(wanted)
+    elif not given.is_unique:
+        again = given.duplicated()
+        repeated = given[again & (given.isin(wanted) if rules.rows == "cover" else True)]
+        if len(repeated):
+            raise InvalidSubmission(f"{_rows(repeated)} with an id given before: {_list(repeated)}")
+        given, kept = given[~again], kept[~again]
+    positions = given.get_indexer(wanted)
+    if (positions < 0).any():
+        lost = wanted[positions < 0]
+        raise InvalidSubmission(f"{_rows(lost)} missing, for id {_list(lost)}")
+    if rules.rows == "exact" and len(given) > len(wanted):
+        unknown = given[~given.isin(wanted)]
+        raise InvalidSubmission(f"{_rows(unknown)} with an unknown id: {_list(unknown)}")
+    return kept[positions]
+
+
+def _keys(submission: pd.DataFrame, expected: pd.DataFrame, ids: Sequence[str]) -> tuple[Any, Any]:
+    """Return two indexes whose entries are equal where the ids are."""
+    given, wanted = [], []
+    for column in ids:
+        theirs, ours = submission[column], expected[column]
+        absent = theirs.isna()
+        if absent.any() and not ours.isna().any():
+            row = int(np.flatnonzero(absent)[0]) + 1
+            raise InvalidSubmission(f"column {column!r} is empty in row {row}")
+        given.append(_like(theirs, ours))
+        wanted.append(ours)
+    if len(ids) == 1:
+        return pd.Index(given[0]), pd.Index(wanted[0])
+    return pd.MultiIndex.from_arrays(given), pd.MultiIndex.from_arrays(wanted)
+
+
+def _like(theirs: pd.Series[Any], ours: pd.Series[Any]) -> pd.Series[Any]:
+    """Return ids in the type of ours where their values allow it (7, 7.0 and 0007 are one id)."""
+    if theirs.dtype == ours.dtype:
+        return theirs
+    if not pd.api.types.is_numeric_dtype(ours):
+        return theirs.astype(str)
+    numbers = pd.to_numeric(theirs, errors="coerce")
+    if numbers.isna().any():
+        return theirs.astype(object)
+    if pd.api.types.is_integer_dtype(ours) and (numbers % 1 == 0).all():
+        return numbers.astype(ours.dtype)
+    return numbers
+
+
+def _numbered(index: Any) -> Any:
+    """Return an index in which the k-th occurrence of an id is its own."""
+    frame = index.to_frame(index=False)
+    count = frame.groupby(list(frame.columns), dropna=False).cumcount()
+    return pd.MultiIndex.from_frame(frame.assign(occurrence=count))
+
+
+def _check_sums(values: Array, ids: pd.Series[Any], tolerance: float) -> None:
+    sums = values.sum(axis=1)
+    wrong = np.flatnonzero(~(np.abs(sums - 1) <= tolerance))
+    if len(wrong):
+        row = wrong[0]
+        raise InvalidSubmission(
+            f"the values of a row must sum to 1, but for id {ids.iloc[row]} they sum to "
+            f"{sums[row]:.8g} ({_rows(wrong)} wrong)"
+        )
+
+
+def _names(frame: pd.DataFrame, ids: Sequence[str]) -> pd.Series[Any]:
+    """Return something that names each row in an error."""
+    if len(ids) == 1:
+        return frame[ids[0]]
+    return pd.Series(list(frame[list(ids)].itertuples(index=False, name=None)))
+
+
+def _rows(values: Any) -> str:
+    return f"{len(values)} row{'' if len(values) == 1 else 's'}"
+
+
+def _list(values: Any, shown: int = SHOWN) -> str:
+    first = [repr(value) if isinstance(value, str) else str(value) for value in values[:shown]]
+    return ", ".join(first) + (", …" if len(values) > shown else "")

@@ -1,0 +1,58 @@
+"""Metrics of class labels and class probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import metrics as sk
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+def accuracy(truth: Array, prediction: Array) -> float:
+    """Return the share of equal labels."""
+    return float(np.mean(truth == prediction))
+
+
+def log_loss(truth: Array, prediction: Array, epsilon: float = EPSILON) -> float:
+    """Return the mean negative log-likelihood of one-hot truths; rows are not rescaled."""
+    clipped = np.clip(prediction, epsilon, 1 - epsilon)
+    return float(-(truth * np.log(clipped)).sum(axis=1).mean())
+
+
+def binary_log_loss(truth: Array, prediction: Array, epsilon: float = EPSILON) -> float:
+    """Return the mean negative log-likelihood of 0/1 truths."""
+    clipped = np.clip(prediction, epsilon, 1 - epsilon)
+    return float(-np.where(truth == 1, np.log(clipped), np.log1p(-clipped)).mean())
+
+
+def roc_auc(truth: Array, prediction: Array) -> float:
+    """Return the area under the ROC curve; of several columns, the plain mean."""
+    if truth.ndim == 1:
+        return float(sk.roc_auc_score(truth, prediction))
+    areas = [sk.roc_auc_score(t, p) for t, p in zip(truth.T, prediction.T, strict=True)]
+    return float(np.mean(areas))
+
+
+def f1(truth: Array, prediction: Array, average: str = "macro") -> float:
+    """Return the F1 score over the union of true and predicted labels."""
+    labels, codes = np.unique(np.concatenate([truth, prediction]), return_inverse=True)
+    true, predicted = codes[: len(truth)], codes[len(truth) :]
+    return float(
+        sk.f1_score(
+            true, predicted, labels=np.arange(len(labels)), average=average, zero_division=0.0
+        )
+    )
+
+
+def matthews(truth: Array, prediction: Array) -> float:
+    """Return Matthews' correlation coefficient."""
+    return float(sk.matthews_corrcoef(truth, prediction))
+
+
+def quadratic_kappa(truth: Array, prediction: Array) -> float:
+    """Return Cohen's kappa with quadratic weights over the positions of the labels seen."""
+    return float(sk.cohen_kappa_score(prediction, truth, weights="quadratic"))

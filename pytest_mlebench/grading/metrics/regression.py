@@ -1,0 +1,49 @@
+"""Metrics of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pytest_mlebench.errors import InvalidSubmission
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def mae(truth: Array, prediction: Array) -> float:
+    """Return the mean absolute error."""
+    return float(np.abs(truth - prediction).mean())
+
+
+def rmse(truth: Array, prediction: Array) -> float:
+    """Return the root of the mean squared error; of several columns, the mean of the roots."""
+    return float(np.sqrt(np.square(truth - prediction).mean(axis=0)).mean())
+
+
+def rmsle(truth: Array, prediction: Array) -> float:
+    """Return the root mean squared error of log(1 + x), averaged over columns."""
+    if (prediction < 0).any():
+        raise InvalidSubmission(f"a prediction is negative: {prediction.min():g}")
+    return rmse(np.log1p(truth), np.log1p(prediction))
+
+
+def pearson(truth: Array, prediction: Array) -> float:
+    """Return Pearson's correlation."""
+    from scipy import stats
+
+    if np.ptp(prediction) == 0:
+        raise InvalidSubmission("all predictions are equal, their correlation is not defined")
+    return float(stats.pearsonr(truth, prediction)[0])
+
+
+def spearman(truth: Array, prediction: Array) -> float:
+    """Return Spearman's rank correlation, averaged over columns."""
+    from scipy import stats
+
+    if (np.ptp(prediction, axis=0) == 0).any():
+        raise InvalidSubmission(
+            "a column of predictions is constant, its correlation is not defined"
+        )
+    pairs = zip(np.atleast_2d(truth.T), np.atleast_2d(prediction.T), strict=True)
+    return float(np.mean([stats.spearmanr(p, t)[0] for t, p in pairs]))

@@ -1,0 +1,150 @@
+"""The kinds of values a target column may hold, and how a column becomes an array of one kind.
+
+number       finite numbers; True and False count as 1 and 0 unless the rules say otherwise
+probability  numbers from 0 to 1
+integer      whole numbers, also written 2.0
+truncated    numbers cut to whole ones, toward zero
+boolean      True and False, also written 1 and 0
+label        text compared as it stands; a missing one is the empty label
+words        text; a column that reads as numbers is refused, what is missing as with text
+text         text, or whatever else as it is printed; what is missing is for the rules to say
+any          the column as it was read, for a competition's own grader
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench.errors import InvalidSubmission
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a submission, with what is needed to judge it and to name its rows."""
+
+    cells: pd.Series[Any]
+    ids: pd.Series[Any]
+    range: tuple[float, float] | None = None
+    missing: str = "reject"
+    booleans: bool = True
+
+    def refuse(self, wrong: Array, wanted: str) -> None:
+        """Raise InvalidSubmission naming the first wrong row, its value and what was expected."""
+        count = int(np.count_nonzero(wrong))
+        if not count:
+            return
+        row = int(np.flatnonzero(wrong)[0])
+        cell = self.cells.iloc[row]
+        given = "nothing" if pd.isna(cell) else repr(cell) if isinstance(cell, str) else str(cell)
+        given = given if len(given) <= 60 else f"{given[:57]}…"
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        raise InvalidSubmission(
+            f"column {self.cells.name!r} must hold {wanted}, "
+            f"given: {given} for id {self.ids.iloc[row]}{more}"
+        )
+
+
+def convert(column: Column, kind: str) -> Array:
+    """Return the column as an array of its kind, or say which row is in the way."""
+    return KINDS[kind](column)
+
+
+def _number(column: Column) -> Array:
+    values = _floats(column)
+    column.refuse(~np.isfinite(values), "a finite number")
+    if column.range is not None:
+        low, high = column.range
+        column.refuse((values < low) | (values > high), f"a number from {low:g} to {high:g}")
+    return values
+
+
+def _probability(column: Column) -> Array:
+    return _number(replace(column, range=(0, 1)))
+
+
+def _integer(column: Column) -> Array:
+    if pd.api.types.is_integer_dtype(column.cells.dtype) and column.range is None:
+        return column.cells.to_numpy()
+    values = _number(column)
+    column.refuse(values != np.trunc(values), "a whole number")
+    return _int64(column, values)
+
+
+def _truncated(column: Column) -> Array:
+    if pd.api.types.is_integer_dtype(column.cells.dtype):
+        return _integer(column)
+    return _int64(column, np.trunc(_number(column)))
+
+
+def _boolean(column: Column) -> Array:
+    if column.cells.dtype != object:
+        values = _floats(column)
+    else:  # pandas reads a column of True and False with a gap as objects
+        values = column.cells.map({True: 1.0, False: 0.0}).to_numpy(dtype=np.float64)
+    column.refuse(~np.isin(values, (0, 1)), "True or False")
+    return values.astype(bool)
+
+
+def _label(column: Column) -> Array:
+    if pd.api.types.is_float_dtype(column.cells.dtype):
+        values = column.cells.to_numpy()
+        column.refuse(~np.isnan(values) & ~(values == np.trunc(values)), "a label")
+        column.refuse(np.isinf(values), "a label")
+    return _text(replace(column, missing="empty"))
+
+
+def _text(column: Column) -> Array:
+    absent = column.cells.isna().to_numpy()
+    if column.missing == "reject":
+        column.refuse(absent, "a text")
+    texts = column.cells.astype(str).to_numpy(dtype=object)
+    if absent.any():
+        texts = np.where(absent, "" if column.missing == "empty" else "nan", texts)
+    return texts
+
+
+def _words(column: Column) -> Array:
+    if column.cells.dtype != object and not column.cells.isna().all():
+        column.refuse(column.cells.notna().to_numpy(), "a text")
+    return _text(column)
+
+
+def _any(column: Column) -> Array:
+    return column.cells.to_numpy()
+
+
+KINDS: dict[str, Callable[[Column], Array]] = {
+    "number": _number,
+    "probability": _probability,
+    "integer": _integer,
+    "truncated": _truncated,
+    "boolean": _boolean,
+    "label": _label,
+    "text": _text,
+    "words": _words,
+    "any": _any,
+}
+
+
+def _floats(column: Column) -> Array:
+    """Return a column as floats; missing values stay NaN."""
+    cells = column.cells
+    if cells.dtype == bool and not column.booleans:
+        column.refuse(np.ones(len(cells), dtype=bool), "a number")
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return cells.to_numpy(dtype=np.float64)
+    numbers = pd.to_numeric(cells, errors="coerce")
+    column.refuse((numbers.isna() & cells.notna()).to_numpy(), "a number")
+    return numbers.to_numpy(dtype=np.float64)
+
+
+def _int64(column: Column, values: Array) -> Array:
+    column.refuse(np.abs(values) >= 2**63, "a whole number of 64 bits")
+    return values.astype(np.int64)

@@ -1,0 +1,68 @@
+"""Reading and writing tables and JSON, the same in every supported version of pandas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench.errors import PreparationError
+from pytest_mlebench.frames import read_frame
+from pytest_mlebench.preparing.files import require
+
+
+def read_csv(path: Path, *, needs: Iterable[str] = (), **options: Any) -> pd.DataFrame:
+    """Read a raw csv file with exact floats; the columns in *needs* must be there."""
+    require(path)
+    with reading(path):
+        table = read_frame(path, **options)
+    for column in needs:
+        if column not in table.columns:
+            raise PreparationError(f"{path} has no column {column!r}")
+    return table
+
+
+def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
+    """Write a prepared csv file: no index, line feeds, UTF-8."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False, lineterminator="\n", **options)
+
+
+def read_json(path: Path, encoding: str = "utf-8") -> Any:
+    """Read a raw JSON file."""
+    require(path)
+    with reading(path):
+        return json.loads(path.read_text(encoding=encoding))
+
+
+def write_json(data: Any, path: Path, **options: Any) -> None:
+    """Write a prepared JSON file in the default form of the standard library."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(data, file, **options)
+
+
+def one_hot(labels: pd.Series[Any], classes: Sequence[Any]) -> pd.DataFrame:
+    """Return a column of 0/1 integers for each class."""
+    hits = labels.to_numpy()[:, None] == np.asarray(classes, dtype=object)[None, :]
+    return pd.DataFrame(hits.astype(np.int64), columns=list(classes), index=labels.index)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while *path* is read into one error that names it."""
+    try:
+        yield
+    except PreparationError:
+        raise
+    except FileNotFoundError:
+        raise PreparationError(f"{path}: no such file in the raw data") from None
+    except UnicodeDecodeError as error:
+        raise PreparationError(f"{path} is not {error.encoding} text: {error.reason}") from None
+    except Exception as error:
+        raise PreparationError(f"{path} cannot be read: {error}") from error

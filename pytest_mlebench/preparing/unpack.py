@@ -1,0 +1,24 @@
+"""Looking into the archives of a raw tree without changing the tree."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pytest_mlebench.preparing.archive import extract
+from pytest_mlebench.preparing.files import require
+
+
+@contextmanager
+def unpacked(archive: Path, near: Path) -> Iterator[Path]:
+    """Yield a folder with the members of *archive*, gone when the block ends.
+
+    The folder lies beside *near* (the public or private folder under preparation), so that its
+    files can be linked there.
+    """
+    require(archive)
+    with tempfile.TemporaryDirectory(prefix=".unpack.", dir=near.parent) as scratch:
+        extract(archive, Path(scratch))
+        yield Path(scratch)
