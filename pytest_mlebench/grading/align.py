@@ -86,7 +86,7 @@ def conform(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -> p
 
 def columns(aligned: pd.DataFrame, rules: Rules) -> Array:
     """Return the targets of an aligned submission: one dimension for one target."""
-    values = aligned[list(rules.targets)].to_numpy()
+    values = np.asarray(aligned[list(rules.targets)])
     return values[:, 0] if len(rules.targets) == 1 else values
 
 
@@ -139,7 +139,7 @@ def _positions(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -
     if rules.rows == "exact" and len(given) > len(wanted):
         unknown = given[~given.isin(wanted)]
         raise InvalidSubmission(f"{_rows(unknown)} with an unknown id: {_list(unknown)}")
-    return kept[positions]
+    return np.asarray(kept[positions])
 
 
 def _keys(submission: pd.DataFrame, expected: pd.DataFrame, ids: Sequence[str]) -> tuple[Any, Any]:

@@ -71,7 +71,7 @@ def _probability(column: Column) -> Array:
 
 def _integer(column: Column) -> Array:
     if pd.api.types.is_integer_dtype(column.cells.dtype) and column.range is None:
-        return column.cells.to_numpy()
+        return np.asarray(column.cells)
     values = _number(column)
     column.refuse(values != np.trunc(values), "a whole number")
     return _int64(column, values)
@@ -117,7 +117,7 @@ def _words(column: Column) -> Array:
 
 
 def _any(column: Column) -> Array:
-    return column.cells.to_numpy()
+    return np.asarray(column.cells)
 
 
 KINDS: dict[str, Callable[[Column], Array]] = {
@@ -139,10 +139,10 @@ def _floats(column: Column) -> Array:
     if cells.dtype == bool and not column.booleans:
         column.refuse(np.ones(len(cells), dtype=bool), "a number")
     if pd.api.types.is_numeric_dtype(cells.dtype):
-        return cells.to_numpy(dtype=np.float64)
+        return np.asarray(cells, dtype=np.float64)
     numbers = pd.to_numeric(cells, errors="coerce")
     column.refuse((numbers.isna() & cells.notna()).to_numpy(), "a number")
-    return numbers.to_numpy(dtype=np.float64)
+    return np.asarray(numbers, dtype=np.float64)
 
 
 def _int64(column: Column, values: Array) -> Array:
