@@ -104,7 +104,7 @@ def _text(column: Column) -> Array:
     absent = column.cells.isna().to_numpy()
     if column.missing == "reject":
         column.refuse(absent, "a text")
-    texts = column.cells.astype(str).to_numpy(dtype=object)
+    texts = np.asarray(column.cells.astype(str), dtype=object)
     if absent.any():
         texts = np.where(absent, "" if column.missing == "empty" else "nan", texts)
     return texts
