@@ -27,6 +27,7 @@ class Limits:
     gpu_memory_bytes: int = 24 * 10**9
     pids: int = 16_384
     open_files: int = 1_048_576
+    disk_bytes: int = 4095 * 2**30  # what the agent may write, wherever it writes
     log_bytes: int = 1 * 10**9
     submission_bytes: int = 10 * 10**9
     artefact_bytes: int = 10 * 10**9
@@ -155,6 +156,7 @@ def demo_limits() -> Limits:
         memory_bytes=memory,
         gpus=0,
         shm_bytes=min(STANDARD.shm_bytes, memory // 2),
+        disk_bytes=20 * 10**9,
         log_bytes=10**8,
         submission_bytes=10**9,
         artefact_bytes=10**9,
@@ -172,6 +174,7 @@ _KEYS = {
     "gpu_memory": ("gpu_memory_bytes", parse_size),
     "pids": ("pids", parse_count),
     "open_files": ("open_files", parse_count),
+    "disk": ("disk_bytes", parse_size),
     "log_size": ("log_bytes", parse_size),
     "submission_size": ("submission_bytes", parse_size),
     "artefact_size": ("artefact_bytes", parse_size),

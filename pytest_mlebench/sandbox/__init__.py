@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.limits import Limits
 
-Reason = Literal["exited", "time-limit", "memory-limit", "interrupted"]
+Reason = Literal["exited", "time-limit", "memory-limit", "disk-limit", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Job:
     check: Callable[[Path], None]  # raises InvalidSubmission: the format check
     hidden: tuple[Path, ...] = ()  # folders that the agent must not be able to read (the store)
     labels: Mapping[str, str] = field(default_factory=dict)  # run, attempt, host, pid
+    gpus: tuple[str, ...] = ()  # device ids of a lease, as many as the limits say
 
     @property
     def log(self) -> Path:
