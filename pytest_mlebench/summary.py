@@ -144,7 +144,7 @@ def competition_lines(results: Sequence[Result], membership: Membership) -> list
     medal = "medal" if seeds == 1 else "medals"
     lines = [Line(_columns("competition", score, medal, "percentile", medals), {"bold": True})]
     for name, group in grouped.items():
-        cells = (_mean_score(group), _cut(_medals(group), medals), _mean_percentile(group))
+        cells = (_mean_score(group), cut(_medals(group), medals), mean_percentile(group))
         text = _columns(name, *cells, medals, leaky=name in membership.leaky)
         lines.append(Line(text, _markup(group)))
     if seeds > 1:
@@ -158,7 +158,7 @@ def problem_lines(results: Iterable[Result]) -> list[Line]:
     """Return a line for every result that has no score, saying why."""
     return [
         Line(
-            _cut(f"{result.competition} seed{result.seed}: {one_line(result.problem)}", WIDTH),
+            cut(f"{result.competition} seed{result.seed}: {one_line(result.problem)}", WIDTH),
             MARKUP[result.outcome],
         )
         for result in results
@@ -178,11 +178,22 @@ def result_letters(results: Iterable[Result]) -> str:
     return "".join(BLAME.get(result.outcome, LETTERS[result.medal]) for result in ordered)
 
 
+def mean_percentile(group: Sequence[Result]) -> str:
+    """Return the mean percentile of the results that have one."""
+    places = [r.grade.percentile for r in group if r.grade and r.grade.percentile is not None]
+    return f"{sum(places) / len(places):.1f}" if places else "-"
+
+
+def cut(text: str, width: int) -> str:
+    """Return *text* in at most *width* columns."""
+    return text if len(text) <= width else f"{text[: width - 2]}.."
+
+
 def _block(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
     def row(label: str, cells: Iterable[str]) -> str:
         return (f"{label:<{LABEL}}" + "".join(f"{cell:>{COLUMN}}" for cell in cells)).rstrip()
 
-    yield Line(row("", (_cut(r.name, COLUMN - 2) for r in rates)), {"bold": True})
+    yield Line(row("", (cut(r.name, COLUMN - 2) for r in rates)), {"bold": True})
     yield Line(row("competitions", (_share(r) for r in rates)))
     yield Line(row("seeds", (str(len(r.seeds)) for r in rates)))
     if any(r.errors or r.missing for r in rates):
@@ -208,7 +219,7 @@ def _notes(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
     for row in rates:
         if row.leaky and row.name != ALL:
             left_out = "competition" if row.leaky == 1 else "competitions"
-            yield Line(f"{_cut(row.name, 30)}: a leak is known in {row.leaky} {left_out}")
+            yield Line(f"{cut(row.name, 30)}: a leak is known in {row.leaky} {left_out}")
     widest = max(rates, key=lambda row: row.runs)
     if widest.errors or widest.missing:
         yield Line(
@@ -227,7 +238,7 @@ def _columns(
     name: str, score: str, medal: str, percentile: str, medals: int, *, leaky: bool = False
 ) -> str:
     width = WIDTH - 13 - (medals + 2) - 12
-    label = f"{_cut(name, width - 2)} *" if leaky else _cut(name, width)
+    label = f"{cut(name, width - 2)} *" if leaky else cut(name, width)
     return f"{label:<{width}}{score:>13}  {medal:<{medals}}{percentile:>12}".rstrip()
 
 
@@ -245,11 +256,6 @@ def _mean_score(group: Sequence[Result]) -> str:
     return f"{mean:.5f}" if abs(mean) < 1e6 else f"{mean:.6g}"
 
 
-def _mean_percentile(group: Sequence[Result]) -> str:
-    places = [r.grade.percentile for r in group if r.grade and r.grade.percentile is not None]
-    return f"{sum(places) / len(places):.1f}" if places else "-"
-
-
 def _medals(group: Sequence[Result]) -> str:
     if len(group) > 1:
         return result_letters(group)
@@ -265,7 +271,3 @@ def _markup(group: Sequence[Result]) -> Mapping[str, bool]:
         return MARKUP[str(best.medal)]
     bad = [result.outcome for result in group if result.outcome != "graded"]
     return MARKUP[bad[0]] if len(bad) == len(group) else {}
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 2]}.."

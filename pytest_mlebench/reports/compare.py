@@ -1,0 +1,206 @@
+"""Two reports compared: competition by competition, and whether the difference is chance.
+
+The runs of two agents are paired by competition, never by seed: seed 1 of one agent has nothing
+to do with seed 1 of another. If the agents are equally good at a competition, its runs could have
+come from either; so the test deals the runs of each competition anew to the two sides, in every
+way there is, and asks how often the difference of the rates comes out as it did. With one seed
+this is the exact sign test.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.reports import Report
+from pytest_mlebench.results import Result
+from pytest_mlebench.statistics import MEASURES, selection
+from pytest_mlebench.summary import LEGEND, Line, cut, mean_percentile, result_letters
+
+SIGNIFICANT = 0.05
+RESAMPLES = 10_000
+
+Pair = tuple[tuple[Result, ...], tuple[Result, ...]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A rate before and after, in percent, and how likely chance alone would do that."""
+
+    before: float
+    after: float
+    interval: tuple[float, float]  # 95 %, by bootstrap over competitions
+    p_two_sided: float
+    p_worse: float  # that it would fall at least so far by chance
+
+    @property
+    def change(self) -> float:
+        """Return how many points the rate gained."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two reports have in common, and how they differ in it."""
+
+    pairs: dict[str, Pair]
+    differences: dict[str, Difference]
+    only_before: tuple[str, ...]
+    only_after: tuple[str, ...]
+    conditions: tuple[str, ...]  # the conditions that are not alike
+
+    def regression(self) -> str | None:
+        """Return a sentence if the any-medal rate has fallen by more than chance explains."""
+        medal = self.differences["any_medal"]
+        if medal.change >= 0 or medal.p_worse >= SIGNIFICANT:
+            return None
+        return (
+            f"any-medal rate fell from {medal.before:.2f} % to {medal.after:.2f} % on "
+            f"{len(self.pairs)} competitions: a significant regression "
+            f"(p = {show_p(medal.p_worse)}, under {SIGNIFICANT})"
+        )
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """Compare two reports on the competitions that both have."""
+    old, new = _by_competition(before), _by_competition(after)
+    common = [name for name in old if name in new]
+    if not common:
+        raise ConfigError("the two reports have no competition in common")
+    pairs = {name: (old[name], new[name]) for name in common}
+    return Comparison(
+        pairs=pairs,
+        differences={
+            measure: _difference(list(pairs.values()), hit) for measure, hit in MEASURES.items()
+        },
+        only_before=tuple(name for name in old if name not in new),
+        only_after=tuple(name for name in new if name not in old),
+        conditions=tuple(_conditions(before, after)),
+    )
+
+
+def comparison_lines(comparison: Comparison) -> list[Line]:
+    """Return the comparison for a person: the rates, then every competition, at 80 columns."""
+    medal = comparison.differences["any_medal"]
+    low, high = medal.interval
+    count = len(comparison.pairs)
+    lines = [
+        Line(f"{'':<15}{'A':>16}{'B':>16}{'B - A':>16}{'p':>12}", {"bold": True}),
+        *(_rate_line(name, difference) for name, difference in comparison.differences.items()),
+        Line(""),
+        Line(f"rates in percent on the {count} competitions that both have"),
+        Line(f"95 % interval of the change in any medal: {low:+.2f} to {high:+.2f}"),
+        Line("p: exact permutation test within competitions, two-sided"),
+        *(Line(cut(f"not alike: {text}", 80)) for text in comparison.conditions),
+        *_only("A", comparison.only_before),
+        *_only("B", comparison.only_after),
+        Line(""),
+        Line(f"{'competition':<44}{'A':<9}{'B':<9}{'percentile A':>12}{'B':>6}", {"bold": True}),
+        *(_pair_line(name, *pair) for name, pair in comparison.pairs.items()),
+        Line(LEGEND),
+    ]
+    if sentence := comparison.regression():
+        lines += [Line(""), Line(sentence, {"red": True, "bold": True})]
+    return lines
+
+
+def show_p(p: float) -> str:
+    """Return a probability with three decimals, never as nought."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def permutation_test(pairs: Sequence[tuple[int, int, int, int]]) -> tuple[float, float]:
+    """Return the exact two-sided p-value, and the one for a fall, of a difference of rates.
+
+    Each pair is ``(hits before, runs before, hits after, runs after)`` of one competition.
+    """
+    scale = math.lcm(*(runs for _, a, _, b in pairs for runs in (a, b)))
+    observed = 0
+    chances = {0: 1.0}  # scaled difference: probability, when all runs are dealt anew
+    for x, a, y, b in pairs:
+        observed += y * scale // b - x * scale // a
+        chances = _convolve(chances, _dealt_anew(x + y, a, b, scale))
+    two_sided = sum(p for value, p in chances.items() if abs(value) >= abs(observed))
+    worse = sum(p for value, p in chances.items() if value <= observed)
+    return min(1.0, two_sided), min(1.0, worse)
+
+
+def _dealt_anew(hits: int, a: int, b: int, scale: int) -> dict[int, float]:
+    """Return the chances of each scaled difference when *hits* fall among a + b runs at random."""
+    ways = math.comb(a + b, hits)
+    chances: dict[int, float] = {}
+    for y in range(max(0, hits - a), min(hits, b) + 1):
+        value = y * scale // b - (hits - y) * scale // a
+        chances[value] = math.comb(b, y) * math.comb(a, hits - y) / ways
+    return chances
+
+
+def _convolve(left: dict[int, float], right: dict[int, float]) -> dict[int, float]:
+    total: dict[int, float] = {}
+    for i, p in left.items():
+        for j, q in right.items():
+            total[i + j] = total.get(i + j, 0.0) + p * q
+    return total
+
+
+def _difference(pairs: Sequence[Pair], hit: Callable[[Result], bool]) -> Difference:
+    counts = [(sum(map(hit, old)), len(old), sum(map(hit, new)), len(new)) for old, new in pairs]
+    before = 100 * math.fsum(x / a for x, a, _, _ in counts) / len(counts)
+    after = 100 * math.fsum(y / b for _, _, y, b in counts) / len(counts)
+    two_sided, worse = permutation_test(counts)
+    interval = _bootstrap([100 * (y / b - x / a) for x, a, y, b in counts])
+    return Difference(before, after, interval, two_sided, worse)
+
+
+def _bootstrap(changes: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the mean over competitions drawn anew."""
+    draw = random.Random(0)  # the same reports always give the same interval
+    size = len(changes)
+    means = sorted(math.fsum(draw.choices(changes, k=size)) / size for _ in range(RESAMPLES))
+    return means[int(RESAMPLES * 0.025)], means[int(RESAMPLES * 0.975)]
+
+
+def _rate_line(name: str, difference: Difference) -> Line:
+    before, after = difference.before, difference.after
+    p = show_p(difference.p_two_sided)
+    text = f"{name.replace('_', ' '):<15}{before:>16.2f}{after:>16.2f}{difference.change:>+16.2f}"
+    return Line(f"{text}{p:>12}", {"bold": name == "any_medal"})
+
+
+def _pair_line(name: str, old: Sequence[Result], new: Sequence[Result]) -> Line:
+    medal = MEASURES["any_medal"]
+    change = sum(map(medal, new)) / len(new) - sum(map(medal, old)) / len(old)
+    letters = (cut(result_letters(group), 8) for group in (old, new))
+    text = f"{cut(name, 42):<42}{'+' if change > 0 else '-' if change < 0 else ' '} "
+    text += "".join(f"{cell:<9}" for cell in letters)
+    text += f"{mean_percentile(old):>12}{mean_percentile(new):>6}"
+    return Line(text, {"green": change > 0, "red": change < 0})
+
+
+def _only(side: str, names: Sequence[str]) -> list[Line]:
+    return [Line(cut(f"only in {side} ({len(names)}): {', '.join(names)}", 80))] if names else []
+
+
+def _by_competition(report: Report) -> dict[str, tuple[Result, ...]]:
+    groups: dict[str, list[Result]] = {}
+    for result in selection(report.results, report.membership):
+        groups.setdefault(result.competition, []).append(result)
+    return {name: tuple(group) for name, group in groups.items()}
+
+
+def _conditions(before: Report, after: Report) -> list[str]:
+    old, new = before.disclosure, after.disclosure
+    plain = ("agent", "agent_version", "image", "sandbox", "network")
+    facts = [(name.replace("_", " "), getattr(old, name), getattr(new, name)) for name in plain]
+    for kind in ("limits", "hardware"):
+        first, second = getattr(old, kind), getattr(new, kind)
+        for key in dict.fromkeys((*first, *second)):
+            facts.append((f"{kind}: {key}", first.get(key), second.get(key)))
+    return [
+        f"{name}: {'unknown' if a is None else a} -> {'unknown' if b is None else b}"
+        for name, a, b in facts
+        if a != b
+    ]
