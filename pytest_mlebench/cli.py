@@ -2,7 +2,105 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
 
-def main() -> int:
-    """Run the command line."""
-    return 0
+from pytest_mlebench.errors import ConfigError, MlebenchError
+
+PROGRAM = "pytest-mlebench"
+USAGE_ERROR, FAILURE, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
+
+
+class Command(Protocol):
+    """What the table below names: a module, or an object in one as ``module:object``."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it and return the exit status."""
+
+
+# name: (one line of help, where the command is); only the command that runs is imported
+COMMANDS = {
+    "list": ("show the competitions and what is known of them", "pytest_mlebench.commands.listing"),
+    "report": (
+        "show a run or a report; write it in another format",
+        "pytest_mlebench.commands.report",
+    ),
+    "compare": ("compare two reports or runs", "pytest_mlebench.commands.compare"),
+    "grade": (
+        "grade many submissions named in a .jsonl file",
+        "pytest_mlebench.commands.grade",
+    ),
+    "grade-sample": ("grade one submission", "pytest_mlebench.commands.grade_sample"),
+    "self-check": (
+        "grade the best and the sample submission of every prepared dataset",
+        "pytest_mlebench.commands.self_check",
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status; bad input is one line on stderr."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows it as "?"
+            stream.reconfigure(errors="replace")
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader has gone (``| head``): keep the interpreter from trying again at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    except ConfigError as error:
+        return _complain(str(error), USAGE_ERROR)
+    except MlebenchError as error:
+        return _complain(str(error), FAILURE)
+    except OSError as error:
+        return _complain(f"{error.strerror or error}: {error.filename or ''}", FAILURE)
+    return status
+
+
+def _run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Machine-learning competitions as pytest test cases: the tools beside pytest.",
+        epilog=f"'{PROGRAM} COMMAND --help' explains a command.",
+    )
+    from pytest_mlebench import __version__
+
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    chosen: Command | None = None
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    for command, (text, target) in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            command, help=text, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if command == name:
+            chosen = _load(target)
+            subparser.description = (chosen.__doc__ or text).strip()
+            chosen.add_arguments(subparser)
+    args = parser.parse_args(arguments)
+    if chosen is None:  # argparse has refused everything else
+        raise ConfigError(f"no command given, see {PROGRAM} --help")
+    return chosen.run(args)
+
+
+def _load(target: str) -> Command:
+    module, _, attribute = target.partition(":")
+    found = import_module(module)
+    return cast(Command, getattr(found, attribute) if attribute else found)
+
+
+def _complain(text: str, status: int) -> int:
+    sys.stderr.write(f"{PROGRAM}: error: {' '.join(text.split())}\n")
+    return status

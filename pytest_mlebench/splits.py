@@ -74,6 +74,15 @@ class Membership:
         return cls({name: splits.texts(name) for name in names}, frozenset(table.texts("leaky")))
 
 
+def split_ids(registry: Registry, name: str) -> tuple[str, ...]:
+    """Return the ids of a split by name or file, whether or not the competitions are installed."""
+    files = _split_files(registry)
+    if name == ALL:
+        return tuple(i for part in BENCHMARK for i in _ids(files[part]))
+    stem = ALIASES.get(name, name)
+    return _ids(files[stem]) if stem in files else registry.split(name)
+
+
 def _split_files(registry: Registry) -> dict[str, Path]:
     files = (path for root in registry.roots for path in sorted((root / SPLITS).glob("*.txt")))
     return {path.stem: path for path in files}

@@ -82,6 +82,35 @@ class Report:
 
         return run_folder.read(Path(folder), registry or Registry())
 
+    @classmethod
+    def load(cls, paths: Sequence[Path | str], registry: Registry | None = None) -> Report:
+        """Read whatever *paths* are: a run's folder, a report, grading reports of the reference."""
+        from pytest_mlebench.reports import run_folder  # late on purpose
+
+        files = [Path(path) for path in paths]
+        if len(files) == 1 and files[0].is_dir():
+            if (files[0] / run_folder.PLAN).is_file():
+                return cls.from_run(files[0], registry)
+            files = sorted(files[0].glob("*.json"))
+            if not files:
+                raise ConfigError(
+                    f"{paths[0]}: neither the folder of a run (it has no {run_folder.PLAN}) "
+                    "nor a folder of grading reports (it has no .json file)"
+                )
+        return cls.read(files[0], registry) if len(files) == 1 else cls._seeds(files, registry)
+
+    @classmethod
+    def _seeds(cls, files: Sequence[Path], registry: Registry | None) -> Report:
+        from pytest_mlebench.reports import json_file, reference  # late on purpose
+
+        for path in files:
+            if not reference.is_reference(json_file.load(path)):
+                raise ConfigError(
+                    f"{path}: several files are read as the seeds of one agent, which takes "
+                    "grading reports of the reference implementation; this is none"
+                )
+        return cls.from_reference(files, registry)
+
     def write(self, path: Path | str) -> None:
         """Write the report in the format that the suffix names, all of it or nothing."""
         from pytest_mlebench.paths import write_text

@@ -1,0 +1,85 @@
+"""Show the competitions: title, split, category, size, metric, teams, thresholds, known issues."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from typing import Any
+
+from pytest_mlebench.commands import (
+    add_competitions_option,
+    add_split_option,
+    registry_of,
+    say,
+    selected,
+)
+from pytest_mlebench.competition import Competition
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("id", nargs="*", metavar="ID", help="only these competitions")
+    add_split_option(parser, "only the competitions of these splits")
+    parser.add_argument("--json", action="store_true", help="as JSON, with everything")
+    add_competitions_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List competitions."""
+    registry = registry_of(args)
+    competitions = (
+        [registry.load(name) for name in args.id] if args.id else selected(args, registry)
+    )
+    if args.json:
+        say(json.dumps([facts(each) for each in competitions], indent=1, ensure_ascii=False))
+        return 0
+    for competition in competitions:
+        for line in describe(competition):
+            say(line)
+    say(f"{len(competitions)} competitions")
+    return 0
+
+
+def facts(competition: Competition) -> dict[str, Any]:
+    """Return what is known of a competition in JSON types."""
+    board = competition.leaderboard
+    return {
+        "id": competition.id,
+        "title": competition.title,
+        "split": competition.complexity,
+        "category": competition.category,
+        "size_gb": competition.size_gb,
+        "metric": competition.metric.name,
+        "direction": "lower" if competition.lower_is_better else "higher",
+        "teams": board.teams,
+        "thresholds": {
+            "gold": board.gold,
+            "silver": board.silver,
+            "bronze": board.bronze,
+            "median": board.median,
+        },
+        "known_issues": [
+            {"kind": issue.kind, "what": issue.what} for issue in competition.known_issues
+        ],
+    }
+
+
+def describe(competition: Competition) -> list[str]:
+    """Return a paragraph on a competition that is readable at 80 columns."""
+    board = competition.leaderboard
+    size = "" if competition.size_gb is None else f", {competition.size_gb:g} GB"
+    direction = "lower" if competition.lower_is_better else "higher"
+    details = [
+        competition.title,
+        f"{competition.complexity}, {competition.category}{size}",
+        f"{competition.metric.name}, {direction} is better",
+        f"{board.teams} teams: gold {board.gold:g}, silver {board.silver:g}, "
+        f"bronze {board.bronze:g}, median {board.median:g}",
+        *(f"known issue ({issue.kind}): {issue.what}" for issue in competition.known_issues),
+    ]
+    return [competition.id, *(line for detail in details for line in _wrap(detail)), ""]
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, 80, initial_indent="    ", subsequent_indent="      ")

@@ -1,0 +1,89 @@
+"""Show a run or a report as the terminal summary does, and write it in other formats.
+
+FILE is the folder of a run, a report that --mle-report wrote (.json), or a grading report of the
+reference implementation; several grading reports, or a folder of them, are the seeds of one agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_mlebench.commands import (
+    add_competitions_option,
+    add_split_option,
+    ascii_only,
+    registry_of,
+    say,
+    say_lines,
+    split_names,
+)
+from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports import Report, check_suffix
+from pytest_mlebench.splits import split_ids
+from pytest_mlebench.summary import (
+    check_gates,
+    parse_fail_under,
+    problem_lines,
+    summary_lines,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", nargs="+", type=Path, metavar="FILE", help="what to report on")
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="write the report; by suffix .json .csv .md; repeatable",
+    )
+    add_split_option(parser, "only these splits; what the report lacks of them is missing")
+    parser.add_argument(
+        "--fail-under",
+        action="append",
+        default=[],
+        metavar="[SPLIT:]PERCENT",
+        help="exit with status 1 when the any-medal rate is lower; repeatable",
+    )
+    add_competitions_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Report."""
+    registry = registry_of(args)
+    gates = [parse_fail_under(each, registry.splits(), "--fail-under") for each in args.fail_under]
+    outputs = [check_suffix(path, "--output") for path in args.output]
+    report = Report.load(args.file, registry)
+    if names := split_names(args):
+        report = only_splits(report, names, registry)
+    _show(report)
+    for path in outputs:
+        report.write(path)
+        say(f"wrote {path}")
+    failures = check_gates(gates, report.results, report.membership)
+    for sentence in failures:
+        say(sentence)
+    return 1 if failures else 0
+
+
+def only_splits(report: Report, names: list[str], registry: Registry) -> Report:
+    """Return the report of exactly the competitions of some splits."""
+    ids = dict.fromkeys(i for name in names for i in split_ids(registry, name))
+    disclosure = replace(report.disclosure, splits=tuple(names))
+    return replace(report, disclosure=disclosure).only(ids, registry)
+
+
+def _show(report: Report) -> None:
+    conditions = report.disclosure.lines()
+    for line in conditions:
+        say(line)
+    if conditions:
+        say()
+    say_lines(summary_lines(report.results, report.membership, ascii_only=ascii_only()))
+    if problems := problem_lines(report.results):
+        say()
+        say_lines(problems)
