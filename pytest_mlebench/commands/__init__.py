@@ -56,7 +56,7 @@ def add_split_option(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--split",
         metavar="NAME[,NAME]",
-        help=f"{what}: demo, lite (= low), medium, high, all, dev, systemcard or a text file of ids",
+        help=f"{what}: demo, lite (= low), medium, high, all, dev, systemcard, or a file of ids",
     )
 
 

@@ -15,6 +15,7 @@ from pytest_mlebench.commands import (
     selected,
 )
 from pytest_mlebench.competition import Competition
+from pytest_mlebench.limits import show_size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,7 @@ def facts(competition: Competition) -> dict[str, Any]:
 def describe(competition: Competition) -> list[str]:
     """Return a paragraph on a competition that is readable at 80 columns."""
     board = competition.leaderboard
-    size = "" if competition.size_gb is None else f", {competition.size_gb:g} GB"
+    size = "" if competition.size_gb is None else f", {show_size(competition.size_gb * 1e9)}"
     direction = "lower" if competition.lower_is_better else "higher"
     details = [
         competition.title,

@@ -1,0 +1,136 @@
+"""Grade many submissions: each line of FILE.jsonl names one, in the reference's own format:
+
+    {"competition_id": "spooky-author-identification", "submission_path": "out/submission.csv"}
+
+Further keys are passed over. The n-th line of a competition is its n-th seed. Two files are
+written: a grading report in the reference implementation's format and a report of our own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime
+from pathlib import Path
+
+from pytest_mlebench.commands import (
+    add_competitions_option,
+    add_data_dir_option,
+    ascii_only,
+    registry_of,
+    say,
+    say_lines,
+    store_folder,
+)
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import ConfigError, InfrastructureError
+from pytest_mlebench.grade import grade_submission
+from pytest_mlebench.paths import write_text
+from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports import Report
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.reference import to_reference
+from pytest_mlebench.results import Result, json_table
+from pytest_mlebench.summary import problem_lines, summary_lines
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE.jsonl", help="the submissions, one a line")
+    parser.add_argument(
+        "--output-dir",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="where the two reports go (default: the current folder)",
+    )
+    add_data_dir_option(parser)
+    add_competitions_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Grade."""
+    registry = registry_of(args)
+    lines = read_lines(args.file, registry)
+    datasets = {name: dataset_of(name, registry, store_folder(args)) for name, _ in lines}
+    counts: dict[str, int] = {}
+    results = []
+    for name, path in lines:
+        seed = counts.get(name, 0)
+        counts[name] = seed + 1
+        results.append(_result(datasets[name], path, seed))
+    expected = [(name, seed) for name in datasets for seed in range(max(counts.values()))]
+    disclosure = _disclosure(datasets)
+    report = Report.of(results, registry=registry, disclosure=disclosure, expected=expected)
+    say_lines(summary_lines(report.results, report.membership, ascii_only=ascii_only()))
+    say_lines(problem_lines(report.results))
+    for path in _write(report, results, args.output_dir):
+        say(f"wrote {path}")
+    return 1 if any(result.outcome == "error" for result in results) else 0
+
+
+def read_lines(file: Path, registry: Registry) -> list[tuple[str, Path]]:
+    """Return the competition and the submission of every line, or name the line that is wrong."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(f"cannot read {file}: {reason}") from None
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        where = f"{file} line {number}"
+        try:
+            table = json_table(json.loads(line), where)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{where}: not valid JSON: {error}") from None
+        name = table.text("competition_id")
+        registry.load(name)
+        found.append((name, Path(table.text("submission_path"))))
+    if not found:
+        raise ConfigError(f"{file} names no submission")
+    return found
+
+
+def dataset_of(name: str, registry: Registry, store: Path) -> Dataset:
+    """Return the prepared dataset; only one that is generated is made on the spot."""
+    from pytest_mlebench.preparing.store import Store  # late on purpose: heavy
+
+    competition = registry.load(name)
+    found = Store(store).find(competition)  # also what was prepared with verification off
+    if found is not None:
+        return found
+    return Store(store).ensure(competition, prepare=competition.source == "generated")
+
+
+def _result(dataset: Dataset, path: Path, seed: int) -> Result:
+    name = dataset.competition.id
+    try:
+        grade = grade_submission(dataset.competition, path, dataset.private)
+    except InfrastructureError as error:
+        return Result(name, seed, "error", error=str(error), run=str(path))
+    return Result(name, seed, "graded" if grade.valid else "failed", grade, run=str(path))
+
+
+def _disclosure(datasets: dict[str, Dataset]) -> Disclosure:
+    from pytest_mlebench import __version__
+
+    return Disclosure(
+        plugin_version=__version__,
+        data={name: dataset.verified for name, dataset in datasets.items()},
+        notes=("files that existed already were graded; how they came about is not known",),
+    )
+
+
+def _write(report: Report, graded: list[Result], folder: Path) -> tuple[Path, Path]:
+    stamp = datetime.now().strftime("%Y-%m-%dT%H-%M-%S")
+    theirs = folder / f"{stamp}_grading_report.json"
+    ours = folder / f"{stamp}_report.json"
+    text = json.dumps(to_reference(graded, report.created), indent=2)
+    try:
+        write_text(theirs, text + "\n")
+    except OSError as error:
+        raise ConfigError(f"cannot write to --output-dir {folder}: {error.strerror}") from None
+    report.write(ours)
+    return theirs, ours
