@@ -33,17 +33,23 @@ def score(competition: Competition, submission: Path, private: Path) -> float:
 def check(competition: Competition, submission: Path, public: Path) -> None:
     """Raise InvalidSubmission if the form of a submission rules it out; no answers are read."""
     path = public / competition.sample
-    _conform(competition, submission, _read_own(competition, path), path)
+    sample = _read_own(competition, path)
+    _conform(competition, submission, sample, path, is_sample=True)
 
 
 def _conform(
-    competition: Competition, submission: Path, expected: pd.DataFrame, path: Path
+    competition: Competition,
+    submission: Path,
+    expected: pd.DataFrame,
+    path: Path,
+    *,
+    is_sample: bool = False,
 ) -> pd.DataFrame:
     from pytest_mlebench.grading.align import conform
     from pytest_mlebench.grading.read import read_submission
 
     frame = read_submission(submission, like=path, rules=competition.rules)
-    aligned = conform(frame, expected, competition.rules)
+    aligned = conform(frame, expected, competition.rules, is_sample=is_sample)
     own_check = getattr(competition.grader, "check", None)
     if own_check is not None:
         try:

@@ -33,8 +33,10 @@ class Rules:
     row_sum: float | None = None  # how far the sum of a row may be from one
     missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
     booleans: bool = True  # True and False are numbers
-    extra_columns: str = "ignore"
-    rows: str = "exact"  # exact: every id once; cover: further ids are ignored
+    extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
+    # exact: every id once; cover: further ids are ignored, also repeated ones;
+    # scored: the sample has more ids than are scored, only these are needed, further ones ignored
+    rows: str = "exact"
     answers: tuple[str, ...] = ()  # the columns of the truth where they have other names
     missing_words: bool = True  # NA, null, nan … are missing values
     as_written: tuple[str, ...] = ()  # columns that are not to be parsed as numbers
@@ -55,8 +57,8 @@ class Rules:
             row_sum=table.number("row_sum", None),
             missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
             booleans=table.flag("booleans", True),
-            extra_columns=table.choice("extra_columns", ("ignore", "reject"), "ignore"),
-            rows=table.choice("rows", ("exact", "cover"), "exact"),
+            extra_columns=table.choice("extra_columns", ("ignore", "reject", "zeros"), "ignore"),
+            rows=table.choice("rows", ("exact", "cover", "scored"), "exact"),
             answers=table.texts("answers", ()),
             missing_words=table.flag("missing_words", True),
             as_written=table.texts("as_written", ()),
@@ -66,11 +68,15 @@ class Rules:
         return rules
 
 
-def conform(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -> pd.DataFrame:
+def conform(
+    submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules, *, is_sample: bool = False
+) -> pd.DataFrame:
     """Return the submission's ids and targets, checked, converted, in the order expected."""
     _check_columns(submission, rules)
     if submission.empty:
         raise InvalidSubmission("the submission has a header but no rows")
+    if is_sample and rules.rows == "scored":
+        expected = _answered(submission, expected, rules)
     positions = _positions(submission, expected, rules)
     rows = submission if positions is None else submission.iloc[positions]
     ids = _names(rows, rules.id)
@@ -116,6 +122,27 @@ def _check_columns(submission: pd.DataFrame, rules: Rules) -> None:
         raise InvalidSubmission(
             f"unexpected column {_list(extra)}; expected exactly {_list(wanted, 6)}"
         )
+    if rules.extra_columns == "zeros":
+        _check_zeros(submission[extra])
+
+
+def _check_zeros(extra: pd.DataFrame) -> None:
+    for column, cells in extra.items():
+        numeric = pd.api.types.is_numeric_dtype(cells.dtype) and cells.dtype != bool
+        if not numeric or (cells != 0).any():
+            raise InvalidSubmission(
+                f"unexpected column {column!r}: a further column counts as one more class, "
+                f"leave it out or fill it with zeros"
+            )
+
+
+def _answered(submission: pd.DataFrame, sample: pd.DataFrame, rules: Rules) -> pd.DataFrame:
+    """Return the rows of the sample that a submission answers, of which there must be some."""
+    given, wanted = _keys(submission, sample, rules.id)
+    known = wanted.isin(given)
+    if not known.any():
+        raise InvalidSubmission(f"no row has a known id, given: {_list(given)}")
+    return sample[known]
 
 
 def _positions(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -> Array | None:

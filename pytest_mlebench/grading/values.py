@@ -1,6 +1,7 @@
 """The kinds of values a target column may hold, and how a column becomes an array of one kind.
 
 number       finite numbers; True and False count as 1 and 0 unless the rules say otherwise
+unbounded    numbers, infinite ones included
 probability  numbers from 0 to 1
 integer      whole numbers, also written 2.0
 truncated    numbers cut to whole ones, toward zero
@@ -65,6 +66,12 @@ def _number(column: Column) -> Array:
     return values
 
 
+def _unbounded(column: Column) -> Array:
+    values = _floats(column)
+    column.refuse(np.isnan(values), "a number")
+    return values
+
+
 def _probability(column: Column) -> Array:
     return _number(replace(column, range=(0, 1)))
 
@@ -122,6 +129,7 @@ def _any(column: Column) -> Array:
 
 KINDS: dict[str, Callable[[Column], Array]] = {
     "number": _number,
+    "unbounded": _unbounded,
     "probability": _probability,
     "integer": _integer,
     "truncated": _truncated,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pytest_mlebench.preparing.archive import extract, read_member, write_7z, write_zip
 from pytest_mlebench.preparing.files import link, link_all, link_tree, list_files, require
-from pytest_mlebench.preparing.split import split_indices, split_list, split_rows
+from pytest_mlebench.preparing.split import (
+    split_by,
+    split_groups,
+    split_indices,
+    split_list,
+    split_rows,
+)
 from pytest_mlebench.preparing.tables import (
     one_hot,
     read_csv,
@@ -27,6 +33,8 @@ __all__ = [
     "read_member",
     "reading",
     "require",
+    "split_by",
+    "split_groups",
     "split_indices",
     "split_list",
     "split_rows",

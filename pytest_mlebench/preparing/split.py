@@ -40,3 +40,36 @@ def split_list(items: Sequence[T], test: float, seed: int = 0) -> tuple[list[T],
     """Return the train and the test part of a list, in permuted order."""
     train, held_out = split_indices(len(items), test, seed)
     return [items[i] for i in train], [items[i] for i in held_out]
+
+
+def split_groups(
+    table: pd.DataFrame, by: str, test: float, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of train and of test groups, groups in permuted order.
+
+    The permutation is over the groups in ascending order of their names; the rows of a group come
+    together and keep their order.
+    """
+    group, names = pd.factorize(table[by], sort=True)
+    train, held_out = split_indices(len(names), test, seed)
+    return table.iloc[_rows_of(group, train)], table.iloc[_rows_of(group, held_out)]
+
+
+def split_by(
+    table: pd.DataFrame, by: str, test: float, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows with train and with test values in a column, in the order of the table.
+
+    The permutation is over the values in order of their first appearance.
+    """
+    train, held_out = split_list(table[by].unique(), test, seed)
+    return table[table[by].isin(train)], table[table[by].isin(held_out)]
+
+
+def _rows_of(group: Array, chosen: Array) -> Array:
+    """Return the positions of the rows of the chosen groups, group after group."""
+    place = np.full(group.max() + 2, -1)  # the last one is for rows without a group, numbered -1
+    place[chosen] = np.arange(len(chosen))
+    places = place[group]
+    rows = np.flatnonzero(places >= 0)
+    return rows[np.argsort(places[rows], kind="stable")]

@@ -11,9 +11,10 @@ from pytest_mlebench.errors import InvalidSubmission
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def mae(truth: Array, prediction: Array) -> float:
-    """Return the mean absolute error."""
-    return float(np.abs(truth - prediction).mean())
+def mae(truth: Array, prediction: Array, digits: int | None = None) -> float:
+    """Return the mean absolute error, rounded to *digits* after the point, halves to even."""
+    error = float(np.abs(truth - prediction).mean())
+    return error if digits is None else round(error, digits)
 
 
 def rmse(truth: Array, prediction: Array) -> float:

@@ -1,0 +1,64 @@
+"""What a submission may hold beyond the expected rows and columns, and infinite numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.grading.align import Rules, conform
+
+SAMPLE = pd.DataFrame({"id": [1, 2, 3, 4], "x": 0.0})
+ANSWERS = SAMPLE[SAMPLE["id"] != 3]
+
+
+def rules(**more: Any) -> Rules:
+    return Rules.from_table({"id": "id", "targets": ["x"], **more}, where="here")
+
+
+def rows(*ids: int) -> pd.DataFrame:
+    return pd.DataFrame({"id": ids, "x": [id_ / 10 for id_ in ids]})
+
+
+def test_only_scored_ids_are_needed_where_the_sample_has_more() -> None:
+    scored = rules(rows="scored")
+    for submission in (rows(4, 2, 1), rows(9, 1, 2, 4)):
+        assert conform(submission, ANSWERS, scored)["x"].tolist() == [0.1, 0.2, 0.4]
+        assert len(conform(submission, SAMPLE, scored, is_sample=True)) == 3
+
+
+def test_a_scored_id_that_is_missing_shows_only_against_the_answers() -> None:
+    assert len(conform(rows(1, 2), SAMPLE, rules(rows="scored"), is_sample=True)) == 2
+    with pytest.raises(InvalidSubmission, match=r"^1 row missing, for id 4$"):
+        conform(rows(1, 2), ANSWERS, rules(rows="scored"))
+
+
+@pytest.mark.parametrize("is_sample", [True, False])
+def test_a_repeated_id_is_refused_whether_it_is_scored_or_not(is_sample: bool) -> None:
+    expected = SAMPLE if is_sample else ANSWERS
+    with pytest.raises(InvalidSubmission, match=r"^1 row with an id given before: 3$"):
+        conform(rows(1, 2, 3, 3, 4), expected, rules(rows="scored"), is_sample=is_sample)
+
+
+def test_some_id_must_be_known() -> None:
+    with pytest.raises(InvalidSubmission, match=r"^no row has a known id, given: 7, 8$"):
+        conform(rows(7, 8), SAMPLE, rules(rows="scored"), is_sample=True)
+
+
+def test_a_further_column_of_zeros_passes() -> None:
+    zeros = rules(extra_columns="zeros")
+    assert len(conform(SAMPLE.assign(more=0), SAMPLE, zeros)) == 4
+    for value in (1, "0", False, np.nan):
+        with pytest.raises(InvalidSubmission, match="unexpected column 'more': a further column"):
+            conform(SAMPLE.assign(more=value), SAMPLE, zeros)
+
+
+def test_unbounded_numbers_may_be_infinite_but_not_missing() -> None:
+    unbounded = rules(kind="unbounded")
+    infinite = SAMPLE.assign(x=[np.inf, -np.inf, 1, 2])
+    assert conform(infinite, SAMPLE, unbounded)["x"].tolist() == [np.inf, -np.inf, 1, 2]
+    with pytest.raises(InvalidSubmission, match=r"must hold a number, given: nothing for id 2$"):
+        conform(SAMPLE.assign(x=[1, np.nan, 1, 2]), SAMPLE, unbounded)
