@@ -1,9 +1,9 @@
 """Runs on disk: one folder per run, competition, seed and attempt; a record written per phase.
 
-    RUNS/NAME/run.json                                     the settings and the disclosure
-    RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by phase
-                                              run.log       the agent's output
-                                              submission.csv, artefacts/
+RUNS/NAME/run.json                                     the settings and the disclosure
+RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by phase
+                                          run.log       the agent's output
+                                          submission.csv, artefacts/
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ number       finite numbers; True and False count as 1 and 0 unless the rules sa
 unbounded    numbers, infinite ones included
 probability  numbers from 0 to 1
 integer      whole numbers, also written 2.0
-truncated    numbers cut to whole ones, toward zero
+truncated    numbers cut to whole ones, toward zero; in a column of text, whole numbers only
+first        the first of several whole numbers separated by blanks
 boolean      True and False, also written 1 and 0
 label        text compared as it stands; a missing one is the empty label
 words        text; a column that reads as numbers is refused, what is missing as with text
@@ -85,9 +86,31 @@ def _integer(column: Column) -> Array:
 
 
 def _truncated(column: Column) -> Array:
-    if pd.api.types.is_integer_dtype(column.cells.dtype):
+    if pd.api.types.is_signed_integer_dtype(column.cells.dtype):
         return _integer(column)
-    return _int64(column, np.trunc(_number(column)))
+    if pd.api.types.is_numeric_dtype(column.cells.dtype):
+        return _int64(column, np.trunc(_number(column)))
+    numbers = column.cells.map(_whole)  # as Python reads them: 007 and 1_000 are fine, 7.0 is not
+    column.refuse(numbers.isna().to_numpy(), "a whole number")
+    column.refuse(numbers.map(int.bit_length).to_numpy() > 63, "a whole number of 64 bits")
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def _first(column: Column) -> Array:
+    wanted = "whole numbers separated by blanks"
+    column.refuse(column.cells.isna().to_numpy(), wanted)
+    if pd.api.types.is_float_dtype(column.cells.dtype):
+        column.refuse(np.ones(len(column.cells), dtype=bool), wanted)
+    if column.cells.dtype == object:
+        column = replace(column, cells=column.cells.str.split().str[0])
+    return _truncated(column)
+
+
+def _whole(text: Any) -> int | None:
+    try:
+        return int(text)
+    except (ValueError, TypeError):  # a word, a missing value
+        return None
 
 
 def _boolean(column: Column) -> Array:
@@ -118,8 +141,10 @@ def _text(column: Column) -> Array:
 
 
 def _words(column: Column) -> Array:
-    if column.cells.dtype != object and not column.cells.isna().all():
-        column.refuse(column.cells.notna().to_numpy(), "a text")
+    absent = column.cells.isna()
+    if pd.api.types.infer_dtype(column.cells, skipna=True) != "string" and not absent.all():
+        other = column.cells.map(lambda cell: not isinstance(cell, str)) & ~absent
+        column.refuse(other.to_numpy(dtype=bool), "a text")
     return _text(column)
 
 
@@ -133,6 +158,7 @@ KINDS: dict[str, Callable[[Column], Array]] = {
     "probability": _probability,
     "integer": _integer,
     "truncated": _truncated,
+    "first": _first,
     "boolean": _boolean,
     "label": _label,
     "text": _text,

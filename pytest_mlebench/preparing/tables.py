@@ -28,9 +28,9 @@ def read_csv(path: Path, *, needs: Iterable[str] = (), **options: Any) -> pd.Dat
 
 
 def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
-    """Write a prepared csv file: no index, line feeds, UTF-8."""
+    """Write a prepared csv file: no index unless asked for, line feeds, UTF-8."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path, index=False, lineterminator="\n", **options)
+    table.to_csv(path, lineterminator="\n", **{"index": False, **options})
 
 
 def read_json(path: Path, encoding: str = "utf-8") -> Any:

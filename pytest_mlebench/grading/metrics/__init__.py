@@ -23,8 +23,8 @@ class MetricEntry:
 METRICS = {
     name: MetricEntry(home, direction == "lower")
     for home, direction, names in (
-        ("classification", "higher", "accuracy f1 matthews quadratic_kappa roc_auc"),
-        ("classification", "lower", "log_loss binary_log_loss"),
+        ("classification", "higher", "accuracy f1 matthews multilabel_f1 quadratic_kappa roc_auc"),
+        ("classification", "lower", "error_rate log_loss binary_log_loss"),
         ("regression", "lower", "mae rmse rmsle"),
         ("regression", "higher", "pearson spearman"),
         ("ranking", "higher", "map_at_k"),

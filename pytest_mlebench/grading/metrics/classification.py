@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn import metrics as sk
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -15,6 +16,11 @@ EPSILON = float(np.finfo(np.float64).eps)
 def accuracy(truth: Array, prediction: Array) -> float:
     """Return the share of equal labels."""
     return float(np.mean(truth == prediction))
+
+
+def error_rate(truth: Array, prediction: Array) -> float:
+    """Return the share of unequal labels."""
+    return 1 - accuracy(truth, prediction)
 
 
 def log_loss(truth: Array, prediction: Array, epsilon: float = EPSILON) -> float:
@@ -46,6 +52,25 @@ def f1(truth: Array, prediction: Array, average: str = "macro") -> float:
             true, predicted, labels=np.arange(len(labels)), average=average, zero_division=0.0
         )
     )
+
+
+def multilabel_f1(truth: Array, prediction: Array) -> float:
+    """Return the F1 score over all pairs of a row and a blank-separated label, each counted once.
+
+    Labels that occur nowhere in the truth count for nothing.
+    """
+    true, given = _labels(truth), _labels(prediction)
+    given = given[given["label"].isin(true["label"])]
+    pairs = len(true) + len(given)
+    return 2 * len(true.merge(given)) / pairs if pairs else 0.0
+
+
+def _labels(cells: Array) -> pd.DataFrame:
+    """Return the labels of all rows, one a line, without repeats."""
+    lists = pd.Series(cells, dtype=object).str.split()
+    exploded = lists.explode().dropna()  # a row without labels has become NaN
+    table = pd.DataFrame({"row": exploded.index, "label": exploded.to_numpy()})
+    return table.drop_duplicates()
 
 
 def matthews(truth: Array, prediction: Array) -> float:

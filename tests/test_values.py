@@ -1,0 +1,100 @@
+"""What a column may hold, by kind, and what is said of what it may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.grading.values import Column, convert
+
+
+def column(*cells: Any, missing: str = "reject") -> Column:
+    dtype = object if any(isinstance(cell, str) for cell in cells) else None
+    ids = pd.Series([f"r{number}" for number in range(len(cells))])
+    return Column(pd.Series(cells, name="label", dtype=dtype), ids, missing=missing)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((3, -4), [3, -4]),
+        ((3.9, -0.9, 1e18), [3, 0, 10**18]),
+        ((True, False), [1, 0]),
+        ((" 4 ", "007", "1_000", "+5"), [4, 7, 1000, 5]),
+    ],
+)
+def test_truncated_numbers_are_cut_toward_zero(cells: tuple[Any, ...], expected: list[int]) -> None:
+    found = convert(column(*cells), "truncated")
+    assert found.dtype == np.int64
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        (("4", "4.0"), "must hold a whole number, given: '4.0' for id r1"),
+        (("4", "deer", "cat"), "must hold a whole number, given: 'deer' for id r1 (and 1 more)"),
+        (("4", None), "must hold a whole number, given: nothing for id r1"),
+        ((1.0, np.nan), "must hold a finite number, given: nothing for id r1"),
+        ((1.0, np.inf), "must hold a finite number, given: inf for id r1"),
+        (("4", str(2**63)), "must hold a whole number of 64 bits, given: '9223372036854775808'"),
+        ((2**63, 4), "must hold a whole number of 64 bits, given: 9223372036854775808 for id r0"),
+        (("4", "9" * 30), "must hold a whole number of 64 bits"),
+    ],
+)
+def test_what_cannot_be_truncated_is_named(cells: tuple[Any, ...], problem: str) -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        convert(column(*cells), "truncated")
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((71, 8), [71, 8]),
+        (("71 8 3", "  8\t1", "0009"), [71, 8, 9]),
+        ((True, False), [1, 0]),
+    ],
+)
+def test_the_first_of_several_numbers_counts(cells: tuple[Any, ...], expected: list[int]) -> None:
+    assert convert(column(*cells), "first").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "given"),
+    [
+        ((71.0, 8.0), "71.0 for id r0 (and 1 more)"),
+        ((71.0, np.nan), "nothing for id r1"),
+        (("71 8", "   "), "nothing for id r1"),
+        (("71 8", "71,8"), "'71,8' for id r1"),
+        (("71 8", "8.0 3"), "'8.0' for id r1"),
+    ],
+)
+def test_what_begins_with_no_whole_number_is_refused(cells: tuple[Any, ...], given: str) -> None:
+    with pytest.raises(InvalidSubmission, match="column 'label' must hold") as caught:
+        convert(column(*cells), "first")
+    assert str(caught.value).endswith(f"given: {given}")
+
+
+def test_words_may_be_numbers_among_texts_and_may_be_missing() -> None:
+    words = convert(column("1 2", "7", None, missing="empty"), "words")
+    assert words.tolist() == ["1 2", "7", ""]
+    assert convert(column(np.nan, np.nan, missing="empty"), "words").tolist() == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("cells", "given"),
+    [
+        ((1, 2), "1 for id r0 (and 1 more)"),
+        ((np.nan, 2.0), "2.0 for id r1"),
+        ((None, True), "True for id r1"),
+    ],
+)
+def test_a_column_of_bare_numbers_is_not_words(cells: tuple[Any, ...], given: str) -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        convert(column(*cells, missing="empty"), "words")
+    assert str(caught.value) == f"column 'label' must hold a text, given: {given}"
