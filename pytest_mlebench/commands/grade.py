@@ -23,7 +23,7 @@ from pytest_mlebench.commands import (
     store_folder,
 )
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import ConfigError, InfrastructureError
+from pytest_mlebench.errors import ConfigError, InfrastructureError, UnknownName
 from pytest_mlebench.grade import grade_submission
 from pytest_mlebench.paths import write_text
 from pytest_mlebench.registry import Registry
@@ -86,7 +86,8 @@ def read_lines(file: Path, registry: Registry) -> list[tuple[str, Path]]:
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{where}: not valid JSON: {error}") from None
         name = table.text("competition_id")
-        registry.load(name)
+        if name not in registry.ids():
+            raise UnknownName(f"competition in {where}:", name, registry.ids())
         found.append((name, Path(table.text("submission_path"))))
     if not found:
         raise ConfigError(f"{file} names no submission")

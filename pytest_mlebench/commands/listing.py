@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     for competition in competitions:
         for line in describe(competition):
             say(line)
-    say(f"{len(competitions)} competitions")
+    say(f"{len(competitions)} competition{'' if len(competitions) == 1 else 's'}")
     return 0
 
 
