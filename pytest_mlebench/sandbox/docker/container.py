@@ -1,0 +1,156 @@
+"""One agent's container while it lives: created, followed, ended, removed."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.sandbox.docker.engine import Engine
+from pytest_mlebench.sandbox.log import LogWriter
+
+EventKind = Literal["died", "oom", "killed", "lost"]
+
+_LAST_OUTPUT = 10.0  # seconds to read what a container said before it ended
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a container."""
+
+    kind: EventKind
+    what: str = ""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a container ended, in the engine's words."""
+
+    exit_code: int
+    oom_killed: bool  # something in it was killed for want of memory, not always the agent itself
+    error: str
+
+
+class Container:
+    """A container that is followed by two threads: one for its output, one for its fate."""
+
+    def __init__(self, engine: Engine, request: Mapping[str, Any]) -> None:
+        self._engine = engine
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._streams: list[Any] = []
+        with engine.asked("cannot create the container"):
+            self.id: str = engine.api.create_container(**request)["Id"]
+
+    def start(self, log: LogWriter) -> None:
+        """Start the container; from now on *log* gets what it says and ``events`` what it meets."""
+        with self._engine.asked("cannot follow the container"):
+            output = self._engine.streams.attach(self.id, stream=True)
+            fate = self._engine.streams.events(filters={"container": self.id}, decode=True)
+        self._streams = [output, fate]
+        self._threads = [
+            threading.Thread(target=self._follow_output, args=(output, log), daemon=True),
+            threading.Thread(target=self._follow_fate, args=(fate,), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+        with self._engine.asked("cannot start the container"):
+            self._engine.api.start(self.id)
+
+    def copy_in(self, folder: str, archive: Any) -> None:
+        """Unpack a tar archive inside."""
+        with self._engine.asked("cannot copy into the container"):
+            self._engine.api.put_archive(self.id, folder, archive)
+
+    def is_running(self) -> bool:
+        """Ask the engine, for the case that an event went past us."""
+        with self._engine.asked("cannot look at the container"):
+            return bool(self._engine.api.inspect_container(self.id)["State"]["Running"])
+
+    def stats(self) -> Mapping[str, Any]:
+        """Return what the container uses now; nothing if it has just ended."""
+        with self._engine.asked("cannot measure the container"):
+            try:
+                stats: Mapping[str, Any] = self._engine.api.stats(
+                    self.id, stream=False, one_shot=True
+                )
+            except self._engine.sdk.errors.APIError:
+                return {}
+            return stats
+
+    def layer_bytes(self) -> int:
+        """Return the size of what was written inside, outside of all mounts."""
+        with self._engine.asked("cannot measure the container"):
+            found = self._engine.api.containers(all=True, size=True, filters={"id": self.id})
+        return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def stop(self, grace: float) -> None:
+        """Ask every process inside to end, and end it after *grace* seconds."""
+        with self._engine.asked("cannot stop the container"):
+            self._engine.api.stop(self.id, timeout=round(grace))
+
+    def kill(self) -> None:
+        """End the container at once, if it still runs."""
+        with (
+            self._engine.asked("cannot kill the container"),
+            suppress(
+                self._engine.sdk.errors.APIError  # it does not run any more
+            ),
+        ):
+            self._engine.api.kill(self.id)
+
+    def end(self) -> End:
+        """Return how the container ended, when all of its output has been read."""
+        if self._threads:
+            self._threads[0].join(_LAST_OUTPUT)
+        with self._engine.asked("cannot look at the container"):
+            state = self._engine.api.inspect_container(self.id)["State"]
+        if state["Running"]:
+            raise SandboxError("the container cannot be ended")
+        return End(int(state["ExitCode"]), bool(state["OOMKilled"]), state.get("Error") or "")
+
+    def remove(self) -> None:
+        """Remove the container whatever state it is in; what cannot be removed is an orphan."""
+        for stream in self._streams:
+            with suppress(Exception):  # a broken stream is closed enough
+                stream.close()
+        try:
+            with self._engine.asked("cannot remove the container"):
+                self._engine.api.remove_container(self.id, force=True, v=True)
+        except SandboxError as problem:
+            logger.warning("%s; the next session will try again", problem)
+
+    def _follow_output(self, chunks: Iterable[bytes], log: LogWriter) -> None:
+        try:
+            for chunk in chunks:
+                log.write(chunk)
+        except Exception as problem:
+            self.events.put(Event("lost", f"the output cannot be kept: {problem}"))
+
+    def _follow_fate(self, events: Iterable[Mapping[str, Any]]) -> None:
+        problem = "the engine's events ended"
+        try:
+            for event in events:
+                self._note(event)
+        except Exception as error:
+            problem = f"the engine's events broke off: {error}"
+        self.events.put(Event("lost", problem))
+
+    def _note(self, event: Mapping[str, Any]) -> None:
+        action = str(event.get("Action") or event.get("status") or "")
+        details = (event.get("Actor") or {}).get("Attributes") or {}
+        if action in {"die", "died"}:
+            self.events.put(Event("died"))
+        elif action == "oom":
+            self.events.put(Event("oom"))
+        elif action in {"kill", "stop"}:
+            self.events.put(Event("killed", f"signal {details.get('signal', '?')}"))
+        elif action in {"destroy", "remove"}:
+            self.events.put(Event("lost", "the container was removed from outside"))

@@ -1,0 +1,227 @@
+"""Images: found, pulled or built once, with the build's log kept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from filelock import FileLock
+
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.sandbox.docker.engine import Engine
+
+REPOSITORY = "pytest-mlebench"
+
+# What the reference's Dockerfiles take as build arguments; given to those that ask.
+BUILD_ARGUMENTS = {
+    "SUBMISSION_DIR": "/home/submission",
+    "LOGS_DIR": "/home/logs",
+    "CODE_DIR": "/home/code",
+    "AGENT_DIR": "/home/agent",
+    "DATA_DIR": "/home/data",
+}
+_ARGUMENT = re.compile(r"^\s*ARG\s+(\w+)", re.IGNORECASE | re.MULTILINE)
+_FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", re.IGNORECASE | re.MULTILINE)
+_TAIL = 20  # lines of a build's log in an error
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image on the engine."""
+
+    name: str  # as the user knows it
+    id: str
+    digests: tuple[str, ...]  # as a registry knows it; none for one that was built here
+    user: str
+    command: tuple[str, ...]  # what the image itself starts
+    architecture: str
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies the image's content for ever."""
+        return self.digests[0] if self.digests else self.id
+
+
+class Images:
+    """The images of one engine; *cache* keeps locks and build logs."""
+
+    def __init__(self, engine: Engine, cache: Path) -> None:
+        self._engine = engine
+        self._cache = cache
+
+    def ensure(self, agent: Agent) -> Image:
+        """Return the agent's image: there already, else built or pulled by one process alone."""
+        if agent.build is not None:
+            return self.build(agent.build, agent.name, alias=agent.image)
+        if agent.image is None:
+            raise ConfigError(
+                f"agent {agent.name!r} has no image: give agent.toml an image= or a build=, "
+                "or use --mle-sandbox=process"
+            )
+        found = self.find(agent.image)
+        return self._pull(agent.image) if found is None else found
+
+    def find(self, name: str) -> Image | None:
+        """Return an image that is on the engine."""
+        try:
+            facts = self._engine.api.inspect_image(name)
+        except self._engine.sdk.errors.NotFound:
+            return None
+        config = facts.get("Config") or {}
+        return Image(
+            name=name,
+            id=facts["Id"],
+            digests=tuple(facts.get("RepoDigests") or ()),
+            user=config.get("User") or "",
+            command=(*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())),
+            architecture=facts.get("Architecture", "?"),
+        )
+
+    def build(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        alias: str | None = None,
+        arguments: Mapping[str, str] | None = None,
+        dockerfile: str = "Dockerfile",
+    ) -> Image:
+        """Build a folder, unless the very same content has been built before."""
+        text = _read_dockerfile(folder / dockerfile)
+        wanted = BUILD_ARGUMENTS | dict(arguments or {})
+        given = {key: wanted[key] for key in _ARGUMENT.findall(text) if key in wanted}
+        bases = [image.id for base in _FROM.findall(text) if (image := self.find(base))]
+        context = _context(folder, dockerfile)
+        key = _content_key(folder, context, [*sorted(given.items()), *bases, dockerfile])
+        tag = f"{REPOSITORY}/{_slug(name)}:{key}"
+        with self.lock(key):
+            image = self.find(tag)
+            if image is None:
+                self._build(folder, tag, given, dockerfile)
+                image = self.find(tag)
+        if image is None:
+            raise ConfigError(f"the image {tag} vanished right after it was built")
+        if alias:
+            self._engine.api.tag(image.id, *_split_tag(alias), force=True)
+        return image
+
+    def lock(self, key: str) -> FileLock:
+        """Return the lock that lets one process at a time make what *key* stands for."""
+        folder = self._cache / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / f"{key}.lock")
+
+    def build_log(self, tag: str) -> Path:
+        """Return where the log of a build is kept."""
+        return self._cache / "builds" / f"{_slug(tag)}.log"
+
+    def _build(self, folder: Path, tag: str, arguments: Mapping[str, str], dockerfile: str) -> None:
+        log = self.build_log(tag)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", encoding="utf-8") as file:
+            try:
+                steps = self._engine.streams.build(
+                    path=str(folder),
+                    tag=tag,
+                    rm=True,
+                    forcerm=True,
+                    dockerfile=dockerfile,
+                    buildargs=dict(arguments),
+                    decode=True,
+                )
+                problem = _follow(steps, file)
+            except self._engine.sdk.errors.APIError as refusal:
+                problem = str(refusal.explanation or refusal)
+        if problem is not None:
+            tail = log.read_text(encoding="utf-8").splitlines()[-_TAIL:]
+            raise ConfigError("\n".join([f"cannot build {folder}: {problem} (log: {log})", *tail]))
+
+    def _pull(self, name: str) -> Image:
+        errors = self._engine.sdk.errors
+        repository, tag = _split_tag(name)
+        with self.lock(_slug(name)):
+            if (found := self.find(name)) is not None:
+                return found
+            try:
+                steps = self._engine.streams.pull(repository, tag, stream=True, decode=True)
+                problem = next((step["error"] for step in steps if "error" in step), None)
+            except (errors.APIError, OSError) as refusal:
+                problem = str(getattr(refusal, "explanation", None) or refusal)
+            found = self.find(name)
+        if found is None:
+            raise ConfigError(
+                f"the image {name!r} is not on the engine and cannot be pulled ({problem}): "
+                "build it or correct the agent's image="
+            )
+        return found
+
+
+def _follow(steps: Iterable[Mapping[str, Any]], log: TextIO) -> str | None:
+    """Write a build's steps to a log as they come; return why it failed, if it did."""
+    problem = None
+    for step in steps:
+        text = step.get("stream") or step.get("error") or step.get("status") or ""
+        log.write(text if text.endswith("\n") else f"{text}\n")
+        log.flush()
+        if "error" in step:
+            problem = str(step["error"])
+            if "BuildKit" in problem or "--mount" in problem:
+                problem += "; build it yourself with `docker build` and give agent.toml image="
+    return problem
+
+
+def _read_dockerfile(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ConfigError(f"cannot read {path}: {(problem.strerror or '').lower()}") from None
+
+
+def _context(folder: Path, dockerfile: str) -> list[str]:
+    """Return the paths below *folder* that are part of the build, as .dockerignore says."""
+    from docker.utils.build import exclude_paths  # late on purpose: heavy
+
+    ignore = folder / ".dockerignore"
+    lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.is_file() else []
+    patterns = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return sorted(exclude_paths(str(folder), patterns, dockerfile=dockerfile))
+
+
+def _content_key(folder: Path, paths: list[str], more: Iterable[object]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        for part in _content(folder / path):
+            digest.update(part)
+        digest.update(f"\0{path}\0".encode())
+    for item in more:
+        digest.update(f"{item!r}\0".encode())
+    return digest.hexdigest()[:20]
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    status = path.lstat()
+    yield f"{status.st_mode:o}".encode()
+    if path.is_symlink():
+        yield str(path.readlink()).encode()
+    elif path.is_file():
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                yield chunk
+
+
+def _split_tag(name: str) -> tuple[str, str | None]:
+    """Return repository and tag (or digest) of an image's name; no tag means latest."""
+    if "@" in name:
+        repository, _, digest = name.partition("@")
+        return repository, digest
+    repository, colon, tag = name.rpartition(":")
+    return (repository, tag) if colon and "/" not in tag else (name, "latest")
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "agent"

@@ -1,0 +1,82 @@
+"""The sandbox itself: what it refuses before anything runs, and what it runs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.errors import ConfigError, SandboxError, UnknownName
+from pytest_mlebench.limits import Limits
+from pytest_mlebench.sandbox import Job, Outcome
+from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
+from pytest_mlebench.sandbox.docker.engine import Engine, check_limits
+from pytest_mlebench.sandbox.docker.images import Images
+from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
+from pytest_mlebench.sandbox.signals import termination_interrupts
+
+GRACE = 30.0  # seconds between the request to end and the end
+
+_PATIENCE = 30.0  # seconds for an engine that is being restarted
+
+
+class DockerSandbox:
+    """Runs agents in containers of the engine that DOCKER_HOST or the current context names."""
+
+    name = "docker"
+
+    def __init__(
+        self, *, cache: Path, address: str | None = None, grace_seconds: float = GRACE
+    ) -> None:
+        self._cache = cache
+        self._address = address
+        self._grace = grace_seconds
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Return the connection, made when it is first needed."""
+        return Engine(self._address)
+
+    @cached_property
+    def images(self) -> Images:
+        """Return the engine's images."""
+        return Images(self.engine, self._cache)
+
+    @cached_property
+    def _preparer(self) -> Preparer:
+        return Preparer(self.engine, self.images)
+
+    def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
+        """Raise ConfigError if the agent cannot run here; return lines for the header."""
+        facts = self.engine.facts
+        if not facts.local:
+            raise ConfigError(
+                f"the engine at {facts.address} runs on another machine ({facts.host})"
+            )
+        check_limits(limits, facts)
+        engine_network(network)
+        if agent.runtime is not None and agent.runtime not in facts.runtimes:
+            raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)
+        agent.environment()
+        prepared = self.prepare(agent)
+        lines = [
+            f"engine: {facts.describe()}",
+            f"image: {prepared.image.name} ({prepared.image.digest})",
+        ]
+        if facts.missing:
+            lines.append(f"not enforced by this engine: {', '.join(facts.missing)}")
+        return tuple(lines)
+
+    def prepare(self, agent: Agent) -> Prepared:
+        """Return the agent's image, ready for attempts."""
+        return self._preparer.prepare(self.images.ensure(agent))
+
+    def run(self, job: Job) -> Outcome:
+        """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
+        if len(job.gpus) != job.limits.gpus:
+            raise SandboxError(
+                f"the attempt needs {job.limits.gpus} GPUs and has a lease of {len(job.gpus)}"
+            )
+        self.engine.wait_until_it_answers(_PATIENCE)
+        with termination_interrupts():
+            return Attempt(self, job, grace=self._grace).run()

@@ -1,0 +1,100 @@
+"""Images for the tests, made of this machine's own files: no registry is needed.
+
+``BUSYBOX`` is a static busybox and nothing else; ``PYTHON`` adds the system's Python with its
+libraries. Both are imported once per engine and found by their name afterwards.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+BUSYBOX = "mlebench-test/busybox:1"
+PYTHON = "mlebench-test/python:1"
+
+_LINKS = (("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"))
+_FOLDERS = ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "home", "root", "tmp", "var")
+_LEFT_OUT = re.compile(
+    r"/(test|tests|idlelib|lib2to3|ensurepip|tkinter|__pycache__|dist-packages)$"
+)
+
+
+def ensure_images(api: Any) -> None:
+    """Import the images that the engine does not have yet."""
+    present = {tag for image in api.images() for tag in image.get("RepoTags") or ()}
+    if BUSYBOX not in present:
+        _import(api, BUSYBOX, ())
+    if PYTHON not in present:
+        _import(api, PYTHON, _python_files())
+
+
+def _import(api: Any, name: str, files: Iterable[tuple[Path, str]]) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        _skeleton(tar)
+        for path, target in files:
+            tar.add(path, arcname=target, recursive=True, filter=_admit)
+    repository, _, tag = name.partition(":")
+    api.import_image_from_data(
+        buffer.getvalue(), repository=repository, tag=tag, changes=["ENV PATH /usr/bin:/usr/sbin"]
+    )
+
+
+def _skeleton(tar: tarfile.TarFile) -> None:
+    for name in _FOLDERS:
+        _add(tar, name, tarfile.DIRTYPE, mode=0o1777 if name == "tmp" else 0o755)
+    for name, target in _LINKS:
+        _add(tar, name, tarfile.SYMTYPE, link=target)
+    _add(tar, "etc/passwd", tarfile.REGTYPE, content=b"root:x:0:0:root:/root:/bin/sh\n")
+    busybox = _program("busybox")
+    _add(tar, "usr/bin/busybox", tarfile.REGTYPE, content=busybox.read_bytes(), mode=0o755)
+    listing = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
+    for applet in {*listing.stdout.split(), "bash"} - {"busybox"}:
+        _add(tar, f"usr/bin/{applet}", tarfile.SYMTYPE, link="busybox")
+
+
+def _add(
+    tar: tarfile.TarFile,
+    name: str,
+    kind: bytes,
+    *,
+    content: bytes = b"",
+    link: str = "",
+    mode: int = 0o644,
+) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.mode, member.size = kind, link, mode, len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def _python_files() -> Iterator[tuple[Path, str]]:
+    python = Path("/usr/bin/python3").resolve()
+    library = Path("/usr/lib") / python.name
+    yield python, "usr/bin/python3"
+    yield library, str(library).lstrip("/")
+    programs = [python, *library.glob("lib-dynload/*.so")]
+    text = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
+    for name in sorted(set(re.findall(r"(/\S+\.so\S*) \(0x", text))):
+        target = str(Path(name).parent.resolve() / Path(name).name).lstrip("/")
+        yield Path(name).resolve(), target
+
+
+def _admit(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if _LEFT_OUT.search(f"/{member.name}"):
+        return None
+    member.uid = member.gid = 0
+    member.uname = member.gname = "root"
+    return member
+
+
+def _program(name: str) -> Path:
+    path = shutil.which(name)
+    if path is None:
+        raise FileNotFoundError(f"the test images need {name} (Debian: busybox-static)")
+    return Path(path)
