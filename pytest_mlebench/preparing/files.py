@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,14 +45,14 @@ def link_all(pairs: Iterable[tuple[Path, Path]]) -> None:
         list(pool.map(_link_batch, batches))
 
 
-def link_tree(source: Path, target: Path) -> None:
-    """Put a whole raw folder at *target*, empty folders included."""
+def link_tree(source: Path, target: Path, *, skip: Container[str] = ()) -> None:
+    """Put a whole raw folder at *target*, empty folders included, files named in *skip* not."""
     require(source)
     pairs = []
     for folder, _, names in os.walk(source):
         here = target / Path(folder).relative_to(source)
         here.mkdir(parents=True, exist_ok=True)
-        pairs += [(Path(folder, name), here / name) for name in names]
+        pairs += [(Path(folder, name), here / name) for name in names if name not in skip]
     link_all(pairs)
 
 
