@@ -37,9 +37,7 @@ class Membership:
         chosen = {name: splits[name] for name in BENCHMARK if set(splits.get(name, ())) & set(ids)}
         if all(name in chosen for name in BENCHMARK):
             chosen[ALL] = tuple(i for name in BENCHMARK for i in splits[name])
-        for name in (ALIASES.get(name, name) for name in named):
-            if members := splits.get(name) or _ids(Path(name)):
-                chosen.setdefault(Path(name).stem, members)
+        chosen = dict(cls(chosen).including(registry, named).splits)
         for name, members in splits.items():
             unknown = set(ids) - {i for group in chosen.values() for i in group}
             if unknown & set(members):
@@ -50,6 +48,14 @@ class Membership:
         known = set(registry.ids())
         leaky = frozenset(i for i in ids if i in known and registry.load(i).is_leaky)
         return cls(chosen, leaky)
+
+    def including(self, registry: Registry, names: Iterable[str]) -> Membership:
+        """Return the same facts and further splits, such as those that a gate speaks of."""
+        splits = dict(self.splits)
+        for name in (ALIASES.get(name, name) for name in names):
+            if members := _members(registry, name):  # a file of old may be gone
+                splits.setdefault(Path(name).stem, members)
+        return Membership(splits, self.leaky)
 
     def benchmark_split(self, competition: str) -> str:
         """Return the split a competition is counted in: low, medium, high, or its own."""
@@ -76,11 +82,14 @@ class Membership:
 
 def split_ids(registry: Registry, name: str) -> tuple[str, ...]:
     """Return the ids of a split by name or file, whether or not the competitions are installed."""
+    return _members(registry, name) or registry.split(name)
+
+
+def _members(registry: Registry, name: str) -> tuple[str, ...]:
     files = _split_files(registry)
     if name == ALL:
         return tuple(i for part in BENCHMARK for i in _ids(files[part]))
-    stem = ALIASES.get(name, name)
-    return _ids(files[stem]) if stem in files else registry.split(name)
+    return _ids(files.get(ALIASES.get(name, name), Path(name)))
 
 
 def _split_files(registry: Registry) -> dict[str, Path]:

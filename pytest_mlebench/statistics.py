@@ -137,16 +137,17 @@ def rates_by_split(results: Sequence[Result], membership: Membership) -> tuple[S
 
     ``all`` appears only where it is whole; ``selected`` where no other row is the whole selection.
     """
-    rows = []
+    total = selection(results, membership)
+    everything = {result.competition for result in total}
+    rows, covered = [], False
     for name in _ordered(membership.splits):
         ids = set(membership.splits[name])
         inside = [result for result in results if result.competition in ids]
-        if inside and (name != ALL or ids <= {result.competition for result in inside}):
+        if inside and (name != ALL or ids <= everything):
             rows.append(rates_of(name, inside, len(ids), membership.leaky))
-    total = selection(results, membership)
-    if total and not any(row.runs == len(total) for row in rows):
-        ids = {result.competition for result in total}
-        rows.append(rates_of(SELECTED, total, len(ids), membership.leaky))
+            covered = covered or everything <= ids
+    if total and not covered:
+        rows.append(rates_of(SELECTED, total, len(everything), membership.leaky))
     return tuple(rows)
 
 

@@ -7,6 +7,7 @@ from reporting import REAL_REPORTS, errored, failed, graded
 from scipy import stats
 
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports import Report
 from pytest_mlebench.results import complete
 from pytest_mlebench.splits import Membership
@@ -125,3 +126,11 @@ def test_demonstrations_never_enter_another_rate() -> None:
     rows = rates_by_split(results, Membership({"low": ("a",), "high": ("b",), "demo": ("x",)}))
     rates = {row.name: row.rates["any_medal"].mean for row in rows}
     assert rates == {"low": 0, "high": 0, "demo": 100, "selected": 0}
+
+
+def test_a_gate_may_speak_of_a_split_that_nobody_selected() -> None:
+    report = Report.from_reference(REAL_REPORTS)
+    assert "systemcard" not in report.membership.splits
+    more = report.membership.including(Registry(), ["systemcard", "lite", "gone.txt"])
+    assert set(more.splits) == {*report.membership.splits, "systemcard"}
+    assert rates_by_split(report.results, more)[-1].competitions == 30

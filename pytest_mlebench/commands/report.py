@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     report = Report.load(args.file, registry)
     if names := split_names(args):
         report = only_splits(report, names, registry)
+    judged = [gate.split for gate in gates if gate.split]
+    report = replace(report, membership=report.membership.including(registry, judged))
     _show(report)
     for path in outputs:
         report.write(path)
