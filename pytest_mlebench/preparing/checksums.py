@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,16 +27,18 @@ class Mismatch:
         return f"{self.name} expected {self.expected}, got {self.got}"
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """The sums of the prepared files, and those that are not the published ones."""
+
+    sums: dict[str, str]
+    wrong: list[Mismatch]
+
+
 def md5(path: Path) -> str:
     """Return the md5 sum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def md5_all(paths: Iterable[Path]) -> list[str]:
-    """Return the md5 sums of many files, several at a time."""
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(md5, paths))
 
 
 def expected(competition: Competition) -> dict[str, str]:
@@ -50,19 +51,24 @@ def expected(competition: Competition) -> dict[str, str]:
     }
 
 
-def compare(competition: Competition, prepared: Path) -> list[Mismatch]:
-    """Return the prepared files that differ from their published sums."""
-    sums = expected(competition)
+def compare(competition: Competition, prepared: Path) -> Comparison:
+    """Read the prepared files that have published sums, several at a time."""
+    wanted = expected(competition)
     with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda item: _compare(prepared / item[0], *item), sums.items())
-        return [mismatch for mismatch in found if mismatch is not None]
+        found = pool.map(lambda item: _compare(prepared / item[0], *item), wanted.items())
+        results = dict(zip(wanted, found, strict=True))
+    return Comparison(
+        {name: got for name, (got, _) in results.items()},
+        [mismatch for _, mismatch in results.values() if mismatch is not None],
+    )
 
 
-def verify(competition: Competition, prepared: Path, remedy: str) -> None:
+def verify(competition: Competition, prepared: Path, remedy: str) -> Comparison:
     """Raise DatasetError naming the files that differ, expected and got, and the way out."""
-    wrong = compare(competition, prepared)
+    comparison = compare(competition, prepared)
+    wrong = comparison.wrong
     if not wrong:
-        return
+        return comparison
     shown = "; ".join(map(str, wrong[:SHOWN]))
     more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
     raise DatasetError(
@@ -71,20 +77,19 @@ def verify(competition: Competition, prepared: Path, remedy: str) -> None:
     )
 
 
-def _compare(path: Path, name: str, wanted: str) -> Mismatch | None:
+def _compare(path: Path, name: str, wanted: str) -> tuple[str, Mismatch | None]:
     if not path.is_file():
-        return Mismatch(name, wanted, "no such file")
-    if wanted.startswith(CONTENT):
-        got = CONTENT + content(path)
-    else:
-        got = md5(path)
-        if got != wanted and path.suffix == ".parquet":
-            return _readable(path, name, wanted)
-    return None if got == wanted else Mismatch(name, wanted, got)
+        return "", Mismatch(name, wanted, "no such file")
+    got = CONTENT + content(path) if wanted.startswith(CONTENT) else md5(path)
+    if got == wanted:
+        return got, None
+    if path.suffix == ".parquet" and not wanted.startswith(CONTENT):
+        return got, _unreadable(path, name, wanted)
+    return got, Mismatch(name, wanted, got)
 
 
-def _readable(path: Path, name: str, wanted: str) -> Mismatch | None:
-    """Accept a table that another version of the library wrote, if it is whole and not empty."""
+def _unreadable(path: Path, name: str, wanted: str) -> Mismatch | None:
+    """Return what is wrong with a table that another version of the library may have written."""
     try:
         rows = _parquet(path).count()
     except DatasetError as error:
@@ -107,7 +112,7 @@ def content(path: Path) -> str:
 
 def _parquet(path: Path) -> Any:
     try:
-        import fastparquet  # type: ignore[import-untyped]  # late on purpose: one needs it
+        import fastparquet  # late on purpose: one competition needs it
     except ImportError:
         raise ConfigError(
             "parquet files need fastparquet: pip install 'pytest-mlebench[competitions]'"

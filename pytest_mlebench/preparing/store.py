@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import DatasetError, MlebenchError, PreparationError
+from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.preparing import checksums
 from pytest_mlebench.preparing.lock import Say, exclusive
 from pytest_mlebench.preparing.marker import Marker, Verified, code_hash, read_marker
+from pytest_mlebench.preparing.progress import Progress, told
+from pytest_mlebench.preparing.raw import KeepRaw, Place, keep, obtain
+from pytest_mlebench.preparing.worker import prepare_apart
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +42,22 @@ class Store:
         return self.folder(competition) / "prepared"
 
     def find(self, competition: Competition) -> Dataset | None:
-        """Return the dataset if it is complete: by its marker, else by its checksums."""
+        """Return the dataset if it is complete: by its marker, else by its checksums.
+
+        What the reference implementation prepared has no marker; once its checksums have been
+        found right it gets one, unless the store is read-only.
+        """
         prepared = self.prepared(competition)
         if not prepared.is_dir():
             return None
         marker = read_marker(prepared)
-        if marker is not None:
-            fits = marker.fits(competition, prepared)
-            return self._dataset(competition, marker.verified) if fits else None
-        if not checksums.expected(competition) or checksums.compare(competition, prepared):
+        if marker is None:
+            marker = _adopt(competition, prepared)
+        if marker is None:
             return None
-        return self._dataset(competition, "checksums")
+        if not marker.fits(competition, prepared):
+            return None
+        return Dataset(competition, prepared / "public", prepared / "private", marker.verified)
 
     def ensure(
         self,
@@ -57,37 +66,41 @@ class Store:
         prepare: bool = True,
         verify: bool = True,
         progress: Say | None = None,
+        keep_raw: KeepRaw = "none",
+        source: Path | None = None,
+        apart: bool = False,
     ) -> Dataset:
-        """Return the dataset, made now if it is missing, by one process while others wait."""
+        """Return the dataset, made now if it is missing, by one process while others wait.
+
+        *source* is a folder with zips or raw trees to take instead of downloading; *apart*
+        prepares in a process of its own.
+        """
         found = self.find(competition)
-        if found is not None and self._settled(found, verify):
+        if found is not None and not (verify and found.verified == "off"):
             return found
-        if not prepare:
+        if not prepare and found is None:
             raise DatasetError(
                 f"{competition.id}: not prepared in {self.root}: "
                 f"run pytest-mlebench prepare --competition {competition.id}"
             )
-        say = progress or logger.info
-        with _our_errors(competition, self.root), self._turn(competition, say) as scratch:
+        wanted = _Wanted(verify, keep_raw, source, apart, told(progress or logger.info))
+        with _our_errors(competition, self.root), self._turn(competition, wanted) as scratch:
             found = self.find(competition)  # while we waited, somebody may have made it
             if found is None:
-                return self._make(competition, scratch, verify=verify, say=say)
-            if not self._settled(found, verify):
+                self._make(competition, scratch, wanted)
+            elif verify and found.verified == "off":
                 self._verify_again(competition)
-            return self._adopt(competition)
-
-    def _settled(self, found: Dataset, verify: bool) -> bool:
-        # Prepared by the reference implementation: to be marked, so that it is read only once.
-        prepared = found.public.parent
-        unmarked = read_marker(prepared) is None and os.access(prepared, os.W_OK)
-        return not unmarked and not (verify and found.verified == "off")
+        made = self.find(competition)
+        if made is None:
+            raise DatasetError(f"{competition.id}: vanished from {self.root} while it was prepared")
+        return made
 
     @contextmanager
-    def _turn(self, competition: Competition, say: Say) -> Iterator[Path]:
+    def _turn(self, competition: Competition, wanted: _Wanted) -> Iterator[Path]:
         """Hold the competition's folder, tidy after the dead, yield a scratch folder in it."""
         folder = self.folder(competition)
         folder.mkdir(parents=True, exist_ok=True)
-        with exclusive(folder, competition.id, say) as turn:
+        with exclusive(folder, competition.id, wanted.progress) as turn:
             _tidy(folder)
             scratch = folder / f"{SCRATCH}{turn}"
             scratch.mkdir()
@@ -96,86 +109,90 @@ class Store:
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
 
-    def _make(self, competition: Competition, scratch: Path, *, verify: bool, say: Say) -> Dataset:
-        raw = self._raw(competition, scratch, say)
-        say(f"{competition.id}: preparing")
+    def _make(self, competition: Competition, scratch: Path, wanted: _Wanted) -> None:
+        place = Place(competition, self.folder(competition))
+        raw = obtain(
+            place,
+            scratch,
+            verify=wanted.verify,
+            source=wanted.source,
+            progress=wanted.progress,
+        )
+        wanted.progress(f"{competition.id}: preparing")
         new = scratch / "prepared"
-        competition.prepare(raw, new / "public", new / "private")
-        verified = self._verify(competition, new, verify)
-        self._marker(competition, new, verified).write(new)
+        run = prepare_apart if wanted.apart else Competition.prepare
+        run(competition, raw.path, new / "public", new / "private")
+        marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")
+        replace(marker, origin=raw.origin).write(new)
         _move(new, self.prepared(competition), scratch)
-        say(f"{competition.id}: prepared")
-        return self._dataset(competition, verified)
-
-    def _raw(self, competition: Competition, scratch: Path, say: Say) -> Path:
-        raw = self.folder(competition) / "raw"
-        if competition.source == "generated":
-            say(f"{competition.id}: generating")
-            raw = scratch / "raw"
-            raw.mkdir()
-            _generate(competition, raw)
-        elif not raw.is_dir() or not any(raw.iterdir()):
-            raise DatasetError(
-                f"{competition.id}: no raw files: put them into {raw}, "
-                "or name the folder that has them with pytest-mlebench prepare --from DIR"
-            )
-        return raw
-
-    def _verify(self, competition: Competition, prepared: Path, verify: bool) -> Verified:
-        if not verify:
-            return "off"
-        if not checksums.expected(competition):
-            return "none"
-        checksums.verify(competition, prepared, "fetch the raw files again")
-        return "checksums"
+        keep(place, raw, wanted.keep_raw)
+        wanted.progress(f"{competition.id}: prepared")
 
     def _verify_again(self, competition: Competition) -> None:
         """Verify now what was prepared with verification off."""
         prepared = self.prepared(competition)
-        verified = self._verify(competition, prepared, verify=True)
-        self._marker(competition, prepared, verified).write(prepared)
-
-    def _adopt(self, competition: Competition) -> Dataset:
-        """Mark a dataset that was made elsewhere, so that it need not be read again."""
-        prepared = self.prepared(competition)
-        marker = read_marker(prepared)
-        if marker is None:
-            marker = self._marker(competition, prepared, "checksums")
-            marker.write(prepared)
-        return self._dataset(competition, marker.verified)
-
-    def _marker(self, competition: Competition, prepared: Path, verified: Verified) -> Marker:
-        names = {f"public/{competition.sample}", f"private/{competition.answers}"}
-        names |= checksums.expected(competition).keys()
-        if competition.source == "generated":  # they are small: all of them
-            names |= {str(p.relative_to(prepared)) for p in prepared.rglob("*") if p.is_file()}
-        paths = [prepared / name for name in sorted(names) if (prepared / name).is_file()]
-        return Marker(
-            competition=competition.id,
-            source=competition.source,
-            code=code_hash(competition),
-            verified=verified,
-            prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            files={
-                path.relative_to(prepared).as_posix(): {"md5": md5, "bytes": path.stat().st_size}
-                for path, md5 in zip(paths, checksums.md5_all(paths), strict=True)
-            },
-        )
-
-    def _dataset(self, competition: Competition, verified: str) -> Dataset:
-        prepared = self.prepared(competition)
-        return Dataset(competition, prepared / "public", prepared / "private", verified)
+        before = read_marker(prepared)
+        marker = _verified(competition, prepared)
+        replace(marker, origin=before.origin if before else {}).write(prepared)
 
 
-def _generate(competition: Competition, raw: Path) -> None:
+@dataclass(frozen=True)
+class _Wanted:
+    """How a dataset is to be made."""
+
+    verify: bool
+    keep_raw: KeepRaw
+    source: Path | None
+    apart: bool
+    progress: Progress
+
+
+def _verified(competition: Competition, prepared: Path) -> Marker:
+    """Return the marker of files that match their published sums, or raise DatasetError."""
+    if not checksums.expected(competition):
+        return _marker(competition, prepared, "none")
+    comparison = checksums.verify(competition, prepared, "fetch the raw files again")
+    return _marker(competition, prepared, "checksums", comparison.sums)
+
+
+def _adopt(competition: Competition, prepared: Path) -> Marker | None:
+    """Mark what was made elsewhere, if its sums are right, so that it need not be read again."""
+    if not checksums.expected(competition):
+        return None
+    comparison = checksums.compare(competition, prepared)
+    if comparison.wrong:
+        return None
+    marker = _marker(competition, prepared, "checksums", comparison.sums)
     try:
-        competition.generate(raw)
-    except MlebenchError:
-        raise
-    except Exception as error:
-        raise PreparationError(
-            f"{competition.id}: cannot generate its data: {type(error).__name__}: {error}"
-        ) from error
+        marker.write(prepared)
+    except OSError:
+        logger.debug("%s is read-only: it will be verified again next time", prepared)
+    return marker
+
+
+def _marker(
+    competition: Competition,
+    prepared: Path,
+    verified: Verified,
+    sums: Mapping[str, str] = MappingProxyType({}),
+) -> Marker:
+    """Return the marker of a prepared folder; *sums* are those that are known already."""
+    names = {f"public/{competition.sample}", f"private/{competition.answers}"}
+    names |= checksums.expected(competition).keys()
+    if competition.source == "generated":  # they are small: all of them
+        names |= {p.relative_to(prepared).as_posix() for p in prepared.rglob("*")}
+    files = {name: prepared / name for name in sorted(names) if (prepared / name).is_file()}
+    return Marker(
+        competition=competition.id,
+        source=competition.source,
+        code=code_hash(competition),
+        verified=verified,
+        prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        files={
+            name: {"md5": sums.get(name) or checksums.md5(path), "bytes": path.stat().st_size}
+            for name, path in files.items()
+        },
+    )
 
 
 def _tidy(folder: Path) -> None:
