@@ -128,6 +128,9 @@ class _Transfer:
             while block := file.read(CHUNK):
                 self.digest.update(block)
                 self.have += len(block)
+        if not origin.validator or self.have > (origin.total or self.have):
+            self._restart()
+            return
         self.origin = origin
         if self.have:
             self.progress(f"{self.competition}: continuing at {self.have} bytes")

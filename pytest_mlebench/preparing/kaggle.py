@@ -126,8 +126,8 @@ class Kaggle:
                 return ask(self._api(), _types())
             except requests.HTTPError as error:
                 self._judge(competition, error, patience)
-            except (requests.ConnectionError, requests.Timeout) as error:
-                patience.wait(f"{competition}: no answer from Kaggle ({_reason(error)})")
+            except requests.RequestException as error:
+                patience.wait(f"{competition}: no answer from Kaggle ({type(error).__name__})")
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise DatasetError(
                     f"{competition}: Kaggle's answer is not understood: {error}: "
@@ -137,7 +137,10 @@ class Kaggle:
     def _judge(self, competition: str, error: Any, patience: Patience) -> None:
         status = error.response.status_code
         text = _message(error)
-        if status == 401:
+        if error.response.history and status in (400, 401, 403, 404):
+            # Not Kaggle itself but where it sent us: the address was good for a while only.
+            patience.wait(f"{competition}: the download was refused ({status} {text})")
+        elif status == 401:
             self._next_credentials(text)
         elif status == 403:
             raise RulesNotAccepted(
@@ -311,10 +314,6 @@ def _message(error: Any) -> str:
         text = ""
     text = str(text or error.response.reason or "no reason given")
     return " ".join(text.split())[:200].rstrip(".")
-
-
-def _reason(error: Exception) -> str:
-    return type(error).__name__
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_mlebench.competition import Competition, read_competition
+from pytest_mlebench.preparing import kaggle as client
+from pytest_mlebench.preparing.archive import write_zip
+
+from .kaggle_server import KaggleServer
 
 TOML = """
 title = "A test"
@@ -87,3 +93,37 @@ def tree(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != ".mlebench.json"
     }
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty home without any credentials."""
+    for name in list(os.environ):
+        if name.startswith("KAGGLE_") or name.lower() in ("http_proxy", "no_proxy", "all_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def kaggle(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KaggleServer]:
+    """Start a Kaggle that the real client finds, with waits too short to notice."""
+    del home
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(client, "FIRST_RATE_WAIT", 0.01)
+    with KaggleServer() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def zipped(competition: Competition, tmp_path: Path) -> bytes:
+    """Return the zip that Kaggle would have of a generated competition's raw files."""
+    with tempfile.TemporaryDirectory(dir=tmp_path) as scratch:
+        raw = Path(scratch) / "raw"
+        raw.mkdir()
+        competition.generate(raw)
+        write_zip(Path(scratch) / "raw.zip", raw)
+        return (Path(scratch) / "raw.zip").read_bytes()
