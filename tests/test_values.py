@@ -72,6 +72,7 @@ def test_the_first_of_several_numbers_counts(cells: tuple[Any, ...], expected: l
         (("71 8", "   "), "nothing for id r1"),
         (("71 8", "71,8"), "'71,8' for id r1"),
         (("71 8", "8.0 3"), "'8.0' for id r1"),
+        ((8, 10**25), "'10000000000000000000000000' for id r1"),
     ],
 )
 def test_what_begins_with_no_whole_number_is_refused(cells: tuple[Any, ...], given: str) -> None:

@@ -102,7 +102,7 @@ def _first(column: Column) -> Array:
     if pd.api.types.is_float_dtype(column.cells.dtype):
         column.refuse(np.ones(len(column.cells), dtype=bool), wanted)
     if column.cells.dtype == object:
-        column = replace(column, cells=column.cells.str.split().str[0])
+        column = replace(column, cells=column.cells.astype(str).str.split().str[0])
     return _truncated(column)
 
 

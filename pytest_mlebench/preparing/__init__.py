@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_mlebench.preparing.archive import extract, read_member, write_7z, write_zip
+from pytest_mlebench.preparing.archive import extract, read_member, repack_tar, write_7z, write_zip
 from pytest_mlebench.preparing.files import link, link_all, link_tree, list_files, require
 from pytest_mlebench.preparing.split import (
     split_by,
@@ -32,6 +32,7 @@ __all__ = [
     "read_json",
     "read_member",
     "reading",
+    "repack_tar",
     "require",
     "split_by",
     "split_groups",

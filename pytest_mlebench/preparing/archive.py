@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -102,6 +102,24 @@ def write_zip(target: Path, files: Files, *, prefix: str = "", compress: bool = 
                 shutil.copyfileobj(source, sink, CHUNK)
 
 
+def repack_tar(archive: Path, parts: Mapping[Path, Mapping[str, str]]) -> None:
+    """Copy members into new uncompressed tars, by old and new member name, in a single pass."""
+    archive = Path(archive)
+    kind(archive)
+    wanted = {old: (part, new) for part, names in parts.items() for old, new in names.items()}
+    with ExitStack() as stack:
+        sinks = {part: stack.enter_context(_new_tar(part)) for part in parts}
+        for info in (tape := stack.enter_context(_tape(archive))):
+            if not info.isreg() or info.name not in wanted:
+                continue
+            part, member = wanted.pop(info.name)
+            copy = tarfile.TarInfo(member)  # of our own: no times, no owner
+            copy.size = info.size
+            sinks[part].addfile(copy, tape.extractfile(info))
+        for name in wanted:
+            _missing(archive, name)
+
+
 def write_7z(target: Path, files: Files, *, prefix: str = "") -> None:
     """Write a 7z of a folder, or of files by member name."""
     py7zr = _py7zr()
@@ -161,6 +179,12 @@ def _tape(archive: Path) -> Iterator[tarfile.TarFile]:
         while rest := stream.read(CHUNK):
             if rest.strip(b"\0"):
                 raise tarfile.ReadError("a member's header cannot be read")
+
+
+@contextmanager
+def _new_tar(target: Path) -> Iterator[tarfile.TarFile]:
+    with atomic_file(target) as temporary, tarfile.open(temporary, "w") as tape:
+        yield tape
 
 
 def _tar_mode(info: tarfile.TarInfo) -> int:

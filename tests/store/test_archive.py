@@ -16,7 +16,13 @@ import pytest
 
 from pytest_mlebench.errors import ConfigError, PreparationError
 from pytest_mlebench.preparing import entries, unzip
-from pytest_mlebench.preparing.archive import extract, read_member, write_7z, write_zip
+from pytest_mlebench.preparing.archive import (
+    extract,
+    read_member,
+    repack_tar,
+    write_7z,
+    write_zip,
+)
 
 from .conftest import tree
 
@@ -319,3 +325,26 @@ def test_a_missing_library_names_the_extra(
 def test_a_folder_that_is_not_there_is_not_packed(tmp_path: Path) -> None:
     with pytest.raises(PreparationError, match="no such folder to pack"):
         write_zip(tmp_path / "a.zip", tmp_path / "none")
+
+
+def test_members_of_a_tar_are_copied_under_new_names(tmp_path: Path) -> None:
+    source = tmp_path / "all.tar.gz"
+    with tarfile.open(source, "w:gz") as tape:
+        for name in ("all/a.jpg", "all/b.jpg", "all/c.jpg"):
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = len(name), 1_500_000_000
+            tape.addfile(member, io.BytesIO(name.encode()))
+    parts = {"train.tar": {"all/c.jpg": "c.jpg"}, "test.tar": {"all/a.jpg": "0/a.jpg"}}
+    repack_tar(source, {tmp_path / part: names for part, names in parts.items()})
+    assert read_member(tmp_path / "train.tar", "c.jpg") == b"all/c.jpg"
+    with tarfile.open(tmp_path / "test.tar", "r:") as tape:  # not compressed
+        assert [(info.name, info.mtime) for info in tape] == [("0/a.jpg", 0)]
+
+
+def test_a_member_that_a_tar_lacks_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    source = tmp_path / "all.tar"
+    with tarfile.open(source, "w"):
+        pass
+    with pytest.raises(PreparationError, match=r"all\.tar: has no member 'a\.jpg'"):
+        repack_tar(source, {tmp_path / "new.tar": {"a.jpg": "a.jpg"}})
+    assert [path.name for path in tmp_path.iterdir()] == ["all.tar"]
