@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_mlebench.preparing.archive import extract, read_member, repack_tar, write_7z, write_zip
 from pytest_mlebench.preparing.files import link, link_all, link_tree, list_files, require
+from pytest_mlebench.preparing.floats import read_csv_inexact
 from pytest_mlebench.preparing.split import (
     split_by,
     split_groups,
@@ -29,6 +30,7 @@ __all__ = [
     "list_files",
     "one_hot",
     "read_csv",
+    "read_csv_inexact",
     "read_json",
     "read_member",
     "reading",
