@@ -58,9 +58,14 @@ class Grade:
                 f"{'no medal' if not self.medal else self.medal}",
                 f"thresholds: gold {self.gold:g}, silver {self.silver:g}, "
                 f"bronze {self.bronze:g}, median {self.median:g}",
-                f"better than {self.percentile:g} % of {self.teams} teams{self._distance()}",
+                f"{self._standing()}{self._distance()}",
             ]
         return lines + ([f"run: {self.run}"] if self.run else [])
+
+    def _standing(self) -> str:
+        if self.percentile is None:  # a grade read from elsewhere, of a leaderboard we do not have
+            return "the place among the teams is not known"
+        return f"better than {self.percentile:g} % of {self.teams} teams"
 
     def _distance(self) -> str:
         if self.score is None or self.medal is Medal.GOLD:

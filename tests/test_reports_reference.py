@@ -161,3 +161,14 @@ def test_several_files_must_all_be_grading_reports(tmp_path: Path) -> None:
     Report.from_reference(REAL_REPORTS).write(tmp_path / "ours.json")
     with pytest.raises(ConfigError, match=r"ours\.json: several files are read as the seeds"):
         Report.load([REAL_REPORTS[0], tmp_path / "ours.json"])
+
+
+def test_a_grade_of_an_unknown_competition_explains_itself(tmp_path: Path) -> None:
+    data = _data()
+    first = data["competition_reports"][0] | {"competition_id": "unheard-of"}
+    data["competition_reports"] = [first]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(data))
+    grade = Report.read(path).results[0].grade
+    assert grade is not None
+    assert grade.explain()[-1] == "the place among the teams is not known, 0.046 short of bronze"
