@@ -1,1 +1,49 @@
-"""The pytest plugin."""
+"""The pytest plugin: what every session that has it installed pays for, and nothing more.
+
+With an agent (``--mle-agent`` or its ini twin) the plugin registers ``session.MleSession`` and what
+goes with it; without one it only knows its options, its marker and its fixtures.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_mlebench import options
+
+pytest_plugins = ["pytest_mlebench.fixtures"]
+
+MARKER = (
+    "mle(split=..., competition=..., seeds=..., require=..., limits=...): run this test once for "
+    "each MLE-bench competition and seed; what is not given comes from the --mle-* options"
+)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the ``pytest_mle_*`` hooks."""
+    from pytest_mlebench import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the MLE-bench options and their ini twins."""
+    options.add(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Turn the suite on if there is an agent."""
+    config.addinivalue_line("markers", MARKER)
+    if options.given(config, "agent") and not config.option.help:
+        from pytest_mlebench.session import start  # late on purpose: only with an agent
+
+        start(config)
+    elif unused := options.on_command_line(config):
+        raise pytest.UsageError(f"{unused[0]} has no effect without --mle-agent=NAME")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make an item of each competition and seed for tests that take our fixtures."""
+    if "mle_competition" in metafunc.fixturenames:
+        from pytest_mlebench.selection import parametrize  # late on purpose: only with our tests
+
+        parametrize(metafunc)

@@ -1,0 +1,167 @@
+"""One competition with one seed: run the agent if it has not run yet, grade if not yet graded.
+
+Each step leaves its result on disk before the next begins, so that a killed session resumes where
+it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import InfrastructureError, SandboxError
+from pytest_mlebench.grade import Grade, grade_submission, no_submission
+from pytest_mlebench.instructions import instructions
+from pytest_mlebench.limits import Limits
+from pytest_mlebench.run import Run, attempts
+from pytest_mlebench.sandbox import Job, Sandbox
+
+TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Everything that decides how an agent runs."""
+
+    dataset: Dataset
+    seed: int
+    agent: Agent
+    limits: Limits
+    sandbox: Sandbox
+
+
+def run_attempt(
+    attempt: Attempt,
+    folder: Path,
+    *,
+    network: str,
+    hidden: tuple[Path, ...],
+    before: Callable[[Job, Run], object],
+    after: Callable[[Job, Run], object],
+) -> Run:
+    """Return the finished run below a ``seed<k>`` folder, made now unless it is there."""
+    from filelock import FileLock  # late on purpose: only when an agent runs
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):  # two tests may want the same run at the same time
+        done = attempts(folder)
+        if done and done[-1].is_over:
+            return done[-1]
+        number = done[-1].attempt if done else 0
+        for attempt_number in range(number + 1, number + TRIES + 1):
+            run = _new_run(attempt, folder, attempt_number, network)
+            job = _job(attempt, run, network, hidden)
+            before(job, run)
+            try:
+                _run_once(attempt, job, run)
+            except SandboxError:
+                if attempt_number == number + TRIES:
+                    raise
+                continue
+            after(job, run)
+            return run
+    raise InfrastructureError(f"{folder}: no attempt was made")
+
+
+def grade_run(run: Run, dataset: Dataset) -> Grade:
+    """Return the grade of a finished run, recorded before it is returned."""
+    if run.phase == "graded" and run.grade is not None:
+        return run.grade
+    competition, where = dataset.competition, str(run.folder)
+    if run.submission.exists() or run.submission.is_symlink():
+        grade = grade_submission(competition, run.submission, dataset.private, run=where)
+    else:
+        grade = no_submission(competition, _why_nothing(run), run=where)
+    run.grade = grade
+    run.enter("graded")
+    return grade
+
+
+def _new_run(attempt: Attempt, folder: Path, number: int, network: str) -> Run:
+    place = folder / f"attempt{number}"
+    if place.exists():  # an attempt without a readable record: a session was killed at its start
+        shutil.rmtree(place)
+    place.mkdir()
+    run = Run(place, attempt.dataset.competition.id, attempt.seed, number, attempt.agent.name)
+    run.conditions = {
+        "agent_version": attempt.agent.version,
+        "sandbox": attempt.sandbox.name,
+        "network": network,
+        "limits": attempt.limits.to_dict(),
+        "host": socket.gethostname(),
+        "data": attempt.dataset.verified,
+    }
+    run.enter("created")
+    return run
+
+
+def _job(attempt: Attempt, run: Run, network: str, hidden: tuple[Path, ...]) -> Job:
+    competition = attempt.dataset.competition
+    public = attempt.dataset.public
+
+    def check(submission: Path) -> None:
+        competition.check(submission, public)
+
+    return Job(
+        competition=competition.id,
+        seed=attempt.seed,
+        agent=attempt.agent,
+        limits=attempt.limits,
+        network=network,
+        data=public,
+        instructions=instructions(attempt.limits),
+        folder=run.folder,
+        check=check,
+        hidden=hidden,
+        labels={
+            "run": run.folder.parents[2].name,
+            "attempt": f"{run.competition}/seed{run.seed}/attempt{run.attempt}",
+            "host": socket.gethostname(),
+            "pid": str(os.getpid()),
+        },
+    )
+
+
+def _run_once(attempt: Attempt, job: Job, run: Run) -> None:
+    run.enter("running")
+    try:
+        outcome = attempt.sandbox.run(job)
+    except InfrastructureError as error:
+        run.error = str(error)
+        run.enter("error")
+        raise
+    except OSError as error:
+        run.error = f"cannot write {run.folder}: {error.strerror or error}"
+        _try_to_record(run)
+        raise SandboxError(run.error) from error
+    run.outcome = _plain(asdict(outcome))
+    run.enter("collected")
+
+
+def _try_to_record(run: Run) -> None:
+    with contextlib.suppress(OSError):  # the disk that spoilt the attempt may not take its record
+        run.enter("error")
+
+
+def _why_nothing(run: Run) -> str:
+    problem = run.outcome.get("problem") or "the agent left no submission.csv"
+    reason, code = run.outcome.get("reason"), run.outcome.get("exit_code")
+    if reason == "time-limit":
+        return f"{problem}; it was stopped at the time limit"
+    if reason == "memory-limit":
+        return f"{problem}; it was stopped at the memory limit"
+    if code:
+        return f"{problem}; it ended with exit code {code}, see {run.log}"
+    return str(problem)
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}

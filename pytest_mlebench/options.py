@@ -1,0 +1,123 @@
+"""The options: a table, from which the command line, the ini keys and the documentation come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+GROUP = "MLE-bench"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option ``--mle-NAME``, twin of the ini key ``mle_NAME``."""
+
+    name: str
+    metavar: str
+    help: str
+    default: str | None = None
+    repeatable: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """Return the option as people type it."""
+        return f"--mle-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """Return the ini key, which is also the attribute of ``config.option``."""
+        return f"mle_{self.name.replace('-', '_')}"
+
+
+OPTIONS = (
+    Option("agent", "NAME", "the agent under test, which turns the suite on: a name, a path to an "
+           "agent.toml or its folder, or a command line"),
+    Option("split", "NAME[,NAME]", "splits to run: demo, lite (= low), medium, high, all, dev, "
+           "systemcard, one of your own, or a text file of ids (default: demo)"),
+    Option("competition", "ID", "a single competition to run; repeatable", repeatable=True),
+    Option("seeds", "N", "repetitions of each competition (default: 1; 3 are recommended for "
+           "published numbers)", "1"),
+    Option("require", "LEVEL", "what an item must reach to pass: pass (a valid submission), "
+           "median, bronze, silver or gold (default: pass)", "pass",
+           choices=("pass", "median", "bronze", "silver", "gold")),
+    Option("fail-under", "[SPLIT:]PERCENT", "fail the session when the any-medal rate of the "
+           "split is lower; repeatable", repeatable=True),
+    Option("sandbox", "NAME", "where the agent runs: auto, docker or process (default: auto: "
+           "docker if the agent has an image, else process)", "auto",
+           choices=("auto", "docker", "process")),
+    Option("time-limit", "DURATION", "wall clock of one attempt (standard: 24h)"),
+    Option("cpus", "N", "processors of one attempt (standard: 36)"),
+    Option("memory", "SIZE", "memory of one attempt (standard: 440GB)"),
+    Option("gpus", "N", "GPUs of one attempt (standard: 1)"),
+    Option("shm-size", "SIZE", "shared memory of one attempt (standard: 64GB)"),
+    Option("network", "POLICY", "what the agent may reach: none, open or allow:HOST[,HOST] "
+           "(default: what agent.toml says, else open)"),
+    Option("data-dir", "DIR", "dataset store (default: $MLEBENCH_DATA_DIR, else the cache folder "
+           "that the reference implementation uses)"),
+    Option("runs-dir", "DIR", "where runs are kept (default: mle-runs)", "mle-runs"),
+    Option("run", "NAME", "name of this run; naming an existing one resumes it (default: date, "
+           "time and agent)"),
+    Option("prepare", "WHEN", "prepare datasets: auto (when needed), never, or only (and run "
+           "nothing) (default: auto)", "auto", choices=("auto", "never", "only")),
+    Option("missing", "WHAT", "what an unprepared competition does: fail or skip (default: fail: "
+           "a gate must not shrink silently)", "fail", choices=("fail", "skip")),
+    Option("verify", "HOW", "compare datasets with their checksums: on or off; recorded in the "
+           "report (default: on)", "on", choices=("on", "off")),
+    Option("report", "PATH", "write a report, by suffix .json .csv .md; repeatable",
+           repeatable=True),
+)  # fmt: skip
+
+LIMITS = {  # option: the key of the limit in a limits table
+    "time-limit": "time",
+    "cpus": "cpus",
+    "memory": "memory",
+    "gpus": "gpus",
+    "shm-size": "shm_size",
+}
+COMPETITIONS = "mle_competitions"
+
+
+def add(parser: pytest.Parser) -> None:
+    """Add every option and its ini twin to pytest's parser."""
+    group = parser.getgroup(GROUP, "MLE-bench")
+    for option in OPTIONS:
+        group.addoption(
+            option.flag,
+            dest=option.key,
+            metavar=option.metavar,
+            default=None,
+            action="append" if option.repeatable else "store",
+            help=option.help,
+        )
+        twin = f"ini twin of {option.flag}"
+        if option.repeatable:
+            parser.addini(option.key, twin, type="linelist", default=None)
+        else:
+            parser.addini(option.key, twin, type="string", default=None)
+    parser.addini(COMPETITIONS, "folders with competitions of your own", type="paths", default=None)
+
+
+def given(config: pytest.Config, name: str) -> Any:
+    """Return what the command line, else the ini file, says of an option; else its default."""
+    option = _BY_NAME[name]
+    value = getattr(config.option, option.key, None)
+    if value in (None, []):
+        value = config.getini(option.key) or None
+    if value is None:
+        return [] if option.repeatable else option.default
+    if option.choices and value not in option.choices:
+        raise pytest.UsageError(
+            f"{option.flag} must be one of {', '.join(option.choices)}, given: {value}"
+        )
+    return value
+
+
+def on_command_line(config: pytest.Config) -> list[str]:
+    """Return the options of ours that were typed."""
+    return [o.flag for o in OPTIONS if getattr(config.option, o.key, None) not in (None, [])]
+
+
+_BY_NAME = {option.name: option for option in OPTIONS}

@@ -1,0 +1,94 @@
+"""Progress while attempts run: how many run and are over, medals so far, time left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_mlebench.limits import show_duration
+from pytest_mlebench.medals import Medal
+from pytest_mlebench.run import Run, attempts
+
+if TYPE_CHECKING:
+    import pytest
+
+FIRST = 3.0  # seconds before the first line
+ON_TERMINAL = 30.0  # seconds between lines where a person looks
+IN_LOG = 300.0  # and where a log is written
+
+
+class Progress:
+    """A thread that reads the run's records now and then and prints a line."""
+
+    def __init__(
+        self,
+        reporter: pytest.TerminalReporter,
+        folder: Path,
+        expected: tuple[tuple[str, int], ...],
+    ) -> None:
+        self.reporter = reporter
+        self.folder = folder
+        self.expected = expected
+        self.began = time.time()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="mlebench-progress", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+
+    def _watch(self) -> None:
+        pause = FIRST
+        while not self._stop.wait(pause):
+            pause = ON_TERMINAL if self.reporter.isatty else IN_LOG
+            line = progress_line(self._runs(), len(self.expected), self.began, time.time())
+            if line is not None and not self._stop.is_set():
+                self.reporter.ensure_newline()
+                self.reporter.write_line(line)
+
+    def _runs(self) -> list[Run]:
+        folders = (self.folder / name / f"seed{seed}" for name, seed in self.expected)
+        found = (attempts(folder) for folder in folders if folder.is_dir())
+        return [runs[-1] for runs in found if runs]
+
+
+def progress_line(runs: list[Run], total: int, began: float, now: float) -> str | None:
+    """Return a line on the attempts of a run, or None once all are over."""
+    graded = [run for run in runs if run.phase == "graded" and run.grade is not None]
+    running = [run for run in runs if run.phase in ("created", "running")]
+    over = len([run for run in runs if run.phase in ("collected", "graded", "error")])
+    if over >= total:
+        return None
+    medals = Counter(run.grade.medal for run in graded if run.grade is not None)
+    won = ", ".join(
+        f"{medals[medal]} {medal}" for medal in reversed(Medal) if medal and medals[medal]
+    )
+    parts = [f"{len(running)} running", f"{over} of {total} over", won or "no medal yet"]
+    if (left := _time_left(runs, running, total, began, now)) is not None:
+        parts.append(f"about {show_duration(left)} left")
+    return f"mle-bench: {', '.join(parts)}"
+
+
+def _time_left(
+    runs: list[Run], running: list[Run], total: int, began: float, now: float
+) -> float | None:
+    """Return an estimate from the attempts of this session that are over."""
+    lasted = [
+        run.timings["collected"] - run.timings["running"]
+        for run in runs
+        if "collected" in run.timings and run.timings.get("running", 0) >= began
+    ]
+    if not lasted:
+        return None
+    mean = sum(lasted) / len(lasted)
+    spent = sum(min(mean, now - run.timings.get("running", now)) for run in running)
+    waiting = total - len([run for run in runs if run.phase not in ("created", "running")])
+    return max(1.0, round((mean * waiting - spent) / max(1, len(running))))

@@ -1,0 +1,285 @@
+"""What a session with an agent shows: header, progress, summary; and what it leaves: reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_mlebench import __version__
+from pytest_mlebench.errors import ConfigError, MlebenchError
+from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.outcomes import key_of, result_of
+from pytest_mlebench.results import Result, complete
+from pytest_mlebench.session import AT_HOME, MleSession
+from pytest_mlebench.summary import check_gates, problem_lines, summary_lines
+
+if TYPE_CHECKING:
+    from pytest_mlebench.progress import Progress
+    from pytest_mlebench.reports import Report
+    from pytest_mlebench.reports.disclosure import Disclosure
+
+
+class Terminal:
+    """Everything the controlling process says and writes."""
+
+    def __init__(self, session: MleSession) -> None:
+        self.session = session
+        self.results: dict[tuple[str, int], Result] = {}
+        self.expected: dict[tuple[str, int], None] = {}
+        self.notes: tuple[str, ...] = ()
+        self.missed: list[str] = []
+        self.written: list[str] = []
+        self.report: Report | None = None
+        self.progress: Progress | None = None
+        self._lock: object = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Refuse, before anything runs, what cannot work."""
+        config = self.session.config
+        if config.option.collectonly:
+            return
+        try:
+            self._preflight()
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl
+    def pytest_report_header(self) -> list[str]:
+        """Return what a reader of a log must know before the first result."""
+        session = self.session
+        limits = self._limits()
+        lines = [
+            f"mle-bench: agent {session.agent_name}, "
+            f"{_count(len(session.ids), 'competition')} ({self._selection()}), "
+            f"{_count(session.seeds, 'seed')}, require {session.require}"
+        ]
+        if limits is not None:
+            lines += [f"limits: {_limits_text(limits)}", *self._deviations(limits)]
+        lines += [*self.notes, f"data: {session.store_folder}", f"run: {session.run_folder}"]
+        return lines
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note what is going to run."""
+        self._expect([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Note what the workers are going to run."""
+        self._expect(ids)
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result of an item; a lost worker leaves none, which is an error."""
+        result = result_of(report)
+        key = key_of(report.nodeid)
+        lost = report.when not in ("setup", "call", "teardown")
+        if result is None and lost and key in self.expected:
+            result = Result(*key, outcome="error", error=str(report.longrepr))
+        if report.skipped and key is not None:
+            self.expected.pop(key, None)  # skipped on purpose, by an option
+        elif result is not None and report.when != "teardown":
+            self.results[result.key] = result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Write the reports and judge the gates."""
+        if self.progress is not None:
+            self.progress.stop()
+        if not self.expected or session.config.option.collectonly:
+            return
+        from pytest_mlebench.reports import Report  # late on purpose: only at the end
+
+        self.report = Report.of(
+            self._all_results(),
+            registry=self.session.registry,
+            disclosure=self._disclosure(),
+            expected=self.expected,
+        )
+        self._write_reports(self.report)
+        self.missed += check_gates(self.session.gates, self.report.results, self.report.membership)
+        if self.missed and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print medal rates, every competition, what went wrong and what to do next."""
+        if self.report is None:
+            return
+        terminal, report = terminalreporter, self.report
+        ascii_only = "utf" not in (getattr(terminal._tw._file, "encoding", "") or "").lower()
+        terminal.section("MLE-bench")
+        for line in summary_lines(report.results, report.membership, ascii_only=ascii_only):
+            terminal.write_line(line.text, **line.markup)
+        problems = problem_lines(report.results)
+        if problems:
+            terminal.write_line("")
+        for line in problems:
+            terminal.write_line(line.text, **line.markup)
+        terminal.write_line("")
+        for sentence in self.missed:
+            terminal.write_line(f"missed: {sentence}", red=True, bold=True)
+        for path in self.written:
+            terminal.write_line(f"report: {path}")
+        terminal.write_line(f"run: {self.session.run_folder}")
+        terminal.write_line(f"next: {self._next()}")
+
+    def _preflight(self) -> None:
+        session = self.session
+        if not session.agent_is_overridden:
+            agent = session.agent
+            agent.environment()
+            for limits in self._distinct_limits():
+                notes = session.sandbox(agent).preflight(agent, limits, session.network(agent))
+                self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
+        self._refuse_unprepared()
+        self._open_run()
+
+    def _refuse_unprepared(self) -> None:
+        session = self.session
+        if session.prepare != "never" or session.missing == "skip":
+            return
+        lost = [i for i in session.ids if session.store.find(session.registry.load(i)) is None]
+        if lost:
+            raise ConfigError(
+                f"{len(lost)} of {len(session.ids)} competitions are not prepared in "
+                f"{session.store_folder}: {', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}; "
+                f"prepare them with --mle-prepare=auto, or pass over them with --mle-missing=skip"
+            )
+
+    def _open_run(self) -> None:
+        """Make or resume the run's folder and hold it against other sessions."""
+        from filelock import FileLock, Timeout  # late on purpose: only when agents run
+
+        from pytest_mlebench.reports.run_folder import PLAN, read_plan, write_plan
+
+        folder = self.session.run_folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(folder / ".session.lock")
+            lock.acquire(timeout=0)
+            self._lock = lock
+            if (folder / PLAN).exists():
+                before = read_plan(folder)[1].agent
+                if before not in (None, self.session.agent_name):
+                    raise ConfigError(
+                        f"run {folder.name!r} belongs to agent {before!r}, not to "
+                        f"{self.session.agent_name!r}: choose another name with --mle-run"
+                    )
+            write_plan(folder, (), self._disclosure())
+        except Timeout:
+            raise ConfigError(
+                f"run {folder.name!r} is in use by another session: wait for it, or choose "
+                f"another name with --mle-run"
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write to {folder}: {error.strerror or error}: choose another folder "
+                f"with --mle-runs-dir"
+            ) from None
+
+    def _expect(self, nodeids: Sequence[str]) -> None:
+        keys = {key: None for nodeid in nodeids if (key := key_of(nodeid)) is not None}
+        self.expected.update(keys)
+        config = self.session.config
+        if not keys or config.option.collectonly or self.progress is not None:
+            return
+        from pytest_mlebench.progress import Progress
+        from pytest_mlebench.reports.run_folder import write_plan
+
+        write_plan(self.session.run_folder, self.expected, self._disclosure())
+        reporter = config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None and config.option.verbose >= 0:
+            self.progress = Progress(reporter, self.session.run_folder, tuple(self.expected))
+            self.progress.start()
+
+    def _all_results(self) -> tuple[Result, ...]:
+        return complete(self.results.values(), self.expected)
+
+    def _distinct_limits(self) -> list[Limits]:
+        session = self.session
+        competitions = [session.registry.load(i) for i in session.ids]
+        return list(dict.fromkeys(session.limits(c, session.agent) for c in competitions))
+
+    def _limits(self) -> Limits | None:
+        if self.session.agent_is_overridden:
+            return None
+        limits = self._distinct_limits()
+        return limits[0] if limits else None
+
+    def _deviations(self, limits: Limits) -> list[str]:
+        changed = limits.deviations(STANDARD)
+        if not changed:
+            return []
+        kinds = {self.session.registry.load(i).complexity for i in self.session.ids}
+        why = " (the demo split has its own limits)" if kinds <= set(AT_HOME) else ""
+        text = ", ".join(f"{key} {mine} instead of {norm}" for key, (mine, norm) in changed.items())
+        return [f"not the standard limits{why}: {text}"]
+
+    def _selection(self) -> str:
+        singles = [
+            i
+            for i in self.session.ids
+            if not any(i in self.session.registry.split(name) for name in self.session.splits)
+        ]
+        return ", ".join([*self.session.splits, *singles[:3], *(["…"] if len(singles) > 3 else [])])
+
+    def _disclosure(self) -> Disclosure:
+        from pytest_mlebench.reports.disclosure import Disclosure, host_hardware
+
+        session = self.session
+        agent = None if session.agent_is_overridden else session.agent
+        limits = self._limits()
+        extra: dict[str, object] = {}
+        for facts in session.config.hook.pytest_mle_report(config=session.config):
+            extra |= facts
+        return Disclosure(
+            agent=session.agent_name,
+            agent_version=None if agent is None else agent.version,
+            sandbox=None if agent is None else session.sandbox(agent).name,
+            network=None if agent is None else session.network(agent),
+            limits={} if limits is None else limits.describe(),
+            deviations={} if limits is None else limits.deviations(STANDARD),
+            hardware=host_hardware(),
+            splits=session.splits,
+            competitions=tuple(session.config.option.mle_competition or ()),
+            seeds=session.seeds,
+            require=session.require,
+            plugin_version=__version__,
+            started=_stamp(session.started),
+            finished=_stamp(time.time()),
+            notes=self.notes + (() if session.verify else ("datasets were not verified",)),
+            extra=extra,
+        )
+
+    def _write_reports(self, report: Report) -> None:
+        for path in (self.session.run_folder / "report.json", *self.session.reports):
+            try:
+                report.write(path)
+                self.written.append(str(path))
+            except MlebenchError as error:
+                self.missed.append(str(error))
+
+    def _next(self) -> str:
+        folder, report = self.session.run_folder, self.report
+        if report is not None and any(r.outcome in ("error", "missing") for r in report.results):
+            return f"pytest --mle-agent={self.session.agent_name} --mle-run={folder.name} (resumes)"
+        return f"pytest-mlebench report {folder}"
+
+
+def _limits_text(limits: Limits) -> str:
+    shown = limits.describe()
+    return f"{shown['time']}, {shown['cpus']} CPUs, {shown['memory']} memory, {shown['gpus']} GPUs"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _stamp(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
