@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -153,13 +154,19 @@ static void relay(void) {
     }
 }
 
-static void on_term(int signal_number) { kill(-1, signal_number); }
+static volatile sig_atomic_t ending;
+
+static void on_term(int signal_number) {
+    ending = 1;
+    kill(-1, signal_number);
+}
 
 static int run(int count, char **arguments) {
     int ports = 0;
     while (ports < count && strcmp(arguments[ports], "--")) ports++;
     if (ports + 1 >= count) { errno = EINVAL; fail("no command given"); }
     char **command = arguments + ports + 1;
+    dup2(1, 2);  /* one pipe, so that the log keeps the order in which things were said */
     open_ports(ports, arguments);
     pid_t relayer = ports ? fork() : -1;
     if (ports && relayer < 0) fail("cannot fork");
@@ -176,12 +183,17 @@ static int run(int count, char **arguments) {
         fprintf(stderr, "mlebench: cannot start %s: %s\n", command[0], strerror(errno));
         _exit(errno == ENOENT ? 127 : 126);
     }
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGTERM, on_term);
     for (;;) {
         int status;
         pid_t ended = wait(&status);
         if (ended < 0 && errno != EINTR) return FAILED;
         if (ended != agent) continue;
+        /* An agent that has ended takes everything with it; one that was asked to end has its
+         * other processes waited for, as long as the engine allows. */
+        if (ending && relayer > 0) kill(relayer, SIGKILL);
+        while (ending && (wait(NULL) > 0 || errno == EINTR)) continue;
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
 }
