@@ -23,7 +23,7 @@ Pair = tuple[Record, Record]  # an annotation and its image
 
 def read_coco(path: Path, *, needs: Iterable[str] = (), encoding: str = "utf-8") -> Record:
     """Read a collection, whose records must be paired and have what every split needs."""
-    data = read_json(path, encoding)
+    data: Record = read_json(path, encoding)
     _check_records(path, data, "annotations", ["category_id"])
     _check_records(path, data, "images", ["file_name"])
     counts = len(data["annotations"]), len(data["images"])
