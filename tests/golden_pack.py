@@ -75,7 +75,10 @@ def is_close(score: float, expected: float) -> bool:
 
 
 def describe(folder: Path, like: dict[str, Any]) -> dict[str, Any]:
-    """Return path -> md5 for a prepared folder, archives by member where *like* has members."""
+    """Return path -> md5 for a prepared folder, archives by member where *like* has members.
+
+    Folders are listed where nothing is in them.
+    """
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -83,6 +86,8 @@ def describe(folder: Path, like: dict[str, Any]) -> dict[str, Any]:
             form = like.get(name)
             packed = isinstance(form, dict)
             found[name] = _contents(path, next(iter(form))) if packed else _md5(path)
+        elif path.is_dir() and not any(path.iterdir()):
+            found[f"{name}/"] = "empty-dir"
     return found
 
 

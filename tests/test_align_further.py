@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.errors import CompetitionFileError
 from pytest_mlebench.grading.align import Rules, conform
 
 SAMPLE = pd.DataFrame({"id": [1, 2, 3, 4], "x": 0.0})
@@ -62,3 +63,17 @@ def test_unbounded_numbers_may_be_infinite_but_not_missing() -> None:
     assert conform(infinite, SAMPLE, unbounded)["x"].tolist() == [np.inf, -np.inf, 1, 2]
     with pytest.raises(InvalidSubmission, match=r"must hold a number, given: nothing for id 2$"):
         conform(SAMPLE.assign(x=[1, np.nan, 1, 2]), SAMPLE, unbounded)
+
+
+def test_a_target_may_have_another_name_but_not_both() -> None:
+    table = pd.DataFrame({"id": [4, 2, 1], "y": [0.4, 0.2, 0.1]})
+    named = rules(other_names={"x": "y"})
+    assert conform(table, ANSWERS, named)["x"].tolist() == [0.1, 0.2, 0.4]
+    with pytest.raises(InvalidSubmission) as caught:
+        conform(table.assign(x=0.0), ANSWERS, named)
+    assert str(caught.value) == "columns 'x' and 'y' are two names of one column, keep 'x' only"
+
+
+def test_another_name_belongs_to_a_target() -> None:
+    with pytest.raises(CompetitionFileError, match="other_names: z is not a known key"):
+        rules(other_names={"z": "y"})

@@ -99,3 +99,12 @@ def test_a_column_of_bare_numbers_is_not_words(cells: tuple[Any, ...], given: st
     with pytest.raises(InvalidSubmission) as caught:
         convert(column(*cells, missing="empty"), "words")
     assert str(caught.value) == f"column 'label' must hold a text, given: {given}"
+
+
+def test_missing_words_become_nan_only_among_texts() -> None:
+    assert convert(column("rye", None, missing="nan"), "words").tolist() == ["rye", "nan"]
+    with pytest.raises(InvalidSubmission) as caught:
+        convert(column(np.nan, np.nan, missing="nan"), "words")
+    assert str(caught.value) == (
+        "column 'label' must hold a text, given: nothing for id r0 (and 1 more)"
+    )

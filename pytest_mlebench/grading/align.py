@@ -7,7 +7,7 @@ submission is scored and the public sample when only its form is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class Rules:
     answers: tuple[str, ...] = ()  # the columns of the truth where they have other names
     missing_words: bool = True  # NA, null, nan … are missing values
     as_written: tuple[str, ...] = ()  # columns that are not to be parsed as numbers
+    other_names: Mapping[str, str] = field(default_factory=dict)  # further names of targets
 
     @classmethod
     def from_table(cls, data: Mapping[str, Any], *, where: str) -> Rules:
@@ -48,6 +49,7 @@ class Rules:
         targets = table.texts("targets")
         kind = table.choice("kind", tuple(KINDS), "number")
         special = table.table("kinds", schema.Table({}, ""))
+        other = table.table("other_names", schema.Table({}, ""))
         bounds = table.numbers("range") if "range" in data else None
         rules = cls(
             id=table.texts("id") if isinstance(data.get("id"), list) else (table.text("id"),),
@@ -62,8 +64,10 @@ class Rules:
             answers=table.texts("answers", ()),
             missing_words=table.flag("missing_words", True),
             as_written=table.texts("as_written", ()),
+            other_names={name: target for target in targets if (name := other.text(target, ""))},
         )
         special.finish()
+        other.finish()
         table.finish()
         return rules
 
@@ -72,6 +76,7 @@ def conform(
     submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules, *, is_sample: bool = False
 ) -> pd.DataFrame:
     """Return the submission's ids and targets, checked, converted, in the order expected."""
+    submission = _renamed(submission, rules.other_names)
     _check_columns(submission, rules)
     if submission.empty:
         raise InvalidSubmission("the submission has a header but no rows")
@@ -108,6 +113,17 @@ def truth(answers: pd.DataFrame, rules: Rules) -> Array:
     except (InvalidSubmission, KeyError) as error:
         raise GraderError(f"the answers are damaged: {error}") from error
     return columns(pd.DataFrame(found), rules)
+
+
+def _renamed(submission: pd.DataFrame, other_names: Mapping[str, str]) -> pd.DataFrame:
+    """Return the submission with targets under their first names."""
+    found = {name: target for name, target in other_names.items() if name in submission.columns}
+    for name, target in found.items():
+        if target in submission.columns:
+            raise InvalidSubmission(
+                f"columns {target!r} and {name!r} are two names of one column, keep {target!r} only"
+            )
+    return submission.rename(columns=found) if found else submission
 
 
 def _check_columns(submission: pd.DataFrame, rules: Rules) -> None:

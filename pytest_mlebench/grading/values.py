@@ -8,7 +8,8 @@ truncated    numbers cut to whole ones, toward zero; in a column of text, whole 
 first        the first of several whole numbers separated by blanks
 boolean      True and False, also written 1 and 0
 label        text compared as it stands; a missing one is the empty label
-words        text; a column that reads as numbers is refused, what is missing as with text
+words        text; a column that reads as numbers is refused, what is missing as with text,
+             but where it is to be "nan", at least one text must be there
 text         text, or whatever else as it is printed; what is missing is for the rules to say
 any          the column as it was read, for a competition's own grader
 """
@@ -145,6 +146,8 @@ def _words(column: Column) -> Array:
     if pd.api.types.infer_dtype(column.cells, skipna=True) != "string" and not absent.all():
         other = column.cells.map(lambda cell: not isinstance(cell, str)) & ~absent
         column.refuse(other.to_numpy(dtype=bool), "a text")
+    if column.missing == "nan" and absent.all():  # pandas reads a column of numbers, all missing
+        column.refuse(absent.to_numpy(), "a text")
     return _text(column)
 
 

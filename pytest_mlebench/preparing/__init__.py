@@ -20,6 +20,7 @@ from pytest_mlebench.preparing.tables import (
     write_csv,
     write_json,
 )
+from pytest_mlebench.preparing.tfrecord import read_texts
 from pytest_mlebench.preparing.unpack import unpacked
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "read_csv_inexact",
     "read_json",
     "read_member",
+    "read_texts",
     "reading",
     "repack_tar",
     "require",
