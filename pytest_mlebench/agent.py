@@ -12,17 +12,50 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_mlebench.errors import AgentFileError, ConfigError
-
-if TYPE_CHECKING:
-    from pytest_mlebench.sandbox import Job
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 NETWORKS = "none, open or allow:HOST[,HOST]"
+
+
+@dataclass(frozen=True)
+class AgentContext:
+    """What an agent written in Python is told: the contract's environment, with types."""
+
+    data: Path
+    submission: Path  # the folder that is to receive submission.csv
+    logs: Path
+    code: Path
+    agent: Path
+    seed: int
+    time_limit: float  # seconds
+    competition: str
+    validate_url: str
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str] | None = None) -> AgentContext:
+        """Read the contract's variables, by default this process' own."""
+        values = os.environ if variables is None else variables
+        try:
+            return cls(
+                data=Path(values["DATA_DIR"]),
+                submission=Path(values["SUBMISSION_DIR"]),
+                logs=Path(values["LOGS_DIR"]),
+                code=Path(values["CODE_DIR"]),
+                agent=Path(values["AGENT_DIR"]),
+                seed=int(values["MLE_SEED"]),
+                time_limit=float(values["MLE_TIME_LIMIT_SECS"]),
+                competition=values["COMPETITION_ID"],
+                validate_url=values["MLE_VALIDATE_URL"],
+            )
+        except KeyError as missing:
+            raise ConfigError(
+                f"the environment variable {missing.args[0]} is missing: "
+                "an agent is started by pytest --mle-agent=NAME"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -32,7 +65,7 @@ class Agent:
     name: str
     version: str | None = None
     command: tuple[str, ...] = ()  # started in AGENT_DIR; empty: what the image itself starts
-    function: Callable[[Job], None] | None = None  # runs in a child process of the sandbox
+    function: Callable[[AgentContext], object] | None = None  # runs in a child process
     folder: Path | None = None  # the agent's own files, seen by it as AGENT_DIR
     image: str | None = None  # with ``build``: the tag that the built image gets
     build: Path | None = None  # a folder with a Dockerfile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox.collect import NO_SUBMISSION, Collected, collect, remove_tree
+from pytest_mlebench.sandbox.kernel import drop_capabilities
 
 LIMITS = replace(Limits(), submission_bytes=1000, artefact_bytes=5000, artefact_files=10)
 
@@ -29,12 +30,13 @@ class Attempt:
         self.answers = folder / "answers.csv"
         self.answers.write_text("id,label\n1,canary\n")
 
-    def collect(self, limits: Limits = LIMITS) -> Collected:
+    def collect(self, limits: Limits = LIMITS, secrets: Iterable[str] = ()) -> Collected:
         return collect(
             self.home,
             limits,
             submission=self.folder / "submission.csv",
             artefacts=self.folder / "artefacts",
+            secrets=secrets,
         )
 
     @property
@@ -53,31 +55,19 @@ def attempt(tmp_path: Path) -> Attempt:
     return Attempt(tmp_path / "attempt")
 
 
-def as_somebody(function: Callable[[], object]) -> None:
-    """Run *function* in a child that is not root, where permissions mean something."""
+def without_privileges(function: Callable[[], object]) -> None:
+    """Run *function* in a child to which permissions apply, even if we are root."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            if os.geteuid() == 0:
-                os.setgid(65534)
-                os.setuid(65534)
+            drop_capabilities()
             function()
             status = 0
         finally:
             os._exit(status)
     _, status = os.waitpid(child, 0)
     assert status == 0
-
-
-def give_away(folder: Path) -> None:
-    """Let the user of ``as_somebody`` own everything below *folder* and reach it."""
-    if os.geteuid() == 0:
-        for path in [folder, *folder.rglob("*")]:
-            os.chown(path, 65534, 65534, follow_symlinks=False)
-        for parent in folder.parents:
-            if parent.stat().st_mode & 0o5 != 0o5:
-                parent.chmod(parent.stat().st_mode | 0o5)
 
 
 def test_a_submission_and_its_artefacts_are_copied(attempt: Attempt) -> None:
@@ -183,25 +173,23 @@ def test_a_device_is_not_read(attempt: Attempt) -> None:
 def test_a_submission_without_permission_is_said(attempt: Attempt) -> None:
     attempt.handed_in.write_text("id\n")
     attempt.handed_in.chmod(0)
-    give_away(attempt.folder)
 
     def check() -> None:
         assert attempt.collect().problem == "submission.csv cannot be read: permission denied"
 
-    as_somebody(check)
+    without_privileges(check)
 
 
 def test_folders_without_permission_are_opened_again(attempt: Attempt) -> None:
     attempt.handed_in.write_text("id\n")
     (attempt.home / "logs" / "a.log").write_text("log")
-    give_away(attempt.folder)
     for folder in (attempt.handed_in.parent, attempt.home / "logs", attempt.home):
         folder.chmod(0)
 
     def check() -> None:
         assert attempt.collect() == Collected(problem=None, notes=[], files=1, bytes=3)
 
-    as_somebody(check)
+    without_privileges(check)
     assert attempt.submission.read_text() == "id\n"
 
 
@@ -281,16 +269,24 @@ def test_removing_a_tree_follows_no_link_and_minds_no_permissions(attempt: Attem
     (closed / "inner").mkdir(parents=True)
     (closed / "inner" / "file").write_text("x")
     (attempt.home / "out").symlink_to(attempt.folder)
-    give_away(attempt.folder)
     (closed / "inner").chmod(0)
     closed.chmod(0)
-    as_somebody(lambda: remove_tree(attempt.home))
+    without_privileges(lambda: remove_tree(attempt.home))
     assert not attempt.home.exists()
     assert attempt.answers.exists()
 
 
 def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
     remove_tree(tmp_path / "nothing")
+
+
+def test_secrets_are_masked_in_artefacts_only(attempt: Attempt) -> None:
+    attempt.handed_in.write_text("hush-hush")
+    (attempt.home / "logs" / "a.log").write_text("the key is hush-hush, hush")
+    attempt.collect(secrets=["hush-hush"])
+    assert attempt.submission.read_text() == "hush-hush"
+    log = attempt.folder / "artefacts" / "logs" / "a.log"
+    assert log.read_text() == "the key is ***, hush"
 
 
 def test_our_own_trouble_is_not_the_agents(attempt: Attempt) -> None:

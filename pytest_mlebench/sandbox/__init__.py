@@ -14,7 +14,9 @@ from typing import Any, Literal, Protocol
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.limits import Limits
 
-Reason = Literal["exited", "time-limit", "memory-limit", "disk-limit", "interrupted"]
+Reason = Literal[
+    "exited", "time-limit", "memory-limit", "disk-limit", "process-limit", "interrupted"
+]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Job:
     instructions: str  # becomes instructions.txt
     folder: Path  # the attempt's own folder, empty but for its record
     check: Callable[[Path], None]  # raises InvalidSubmission: the format check
-    hidden: tuple[Path, ...] = ()  # folders that the agent must not be able to read (the store)
+    hidden: tuple[Path, ...] = ()  # what the agent must not be able to read (the store, the runs)
     labels: Mapping[str, str] = field(default_factory=dict)  # run, attempt, host, pid
     gpus: tuple[str, ...] = ()  # device ids of a lease, as many as the limits say
 

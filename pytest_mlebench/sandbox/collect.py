@@ -17,7 +17,7 @@ import itertools
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from pathlib import Path
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits, show_size
 from pytest_mlebench.paths import atomic_file
+from pytest_mlebench.sandbox.output import Mask
 
 SUBMISSION = "submission.csv"
 FOLDERS = ("logs", "code")
@@ -60,13 +61,20 @@ class Collected:
     bytes: int = 0
 
 
-def collect(home: Path, limits: Limits, *, submission: Path, artefacts: Path) -> Collected:
-    """Copy the submission and the artefacts out of *home*; raise SandboxError if we cannot."""
+def collect(
+    home: Path,
+    limits: Limits,
+    *,
+    submission: Path,
+    artefacts: Path,
+    secrets: Iterable[str] = (),
+) -> Collected:
+    """Copy the submission, and the artefacts without *secrets*; raise SandboxError if we cannot."""
     collected = Collected()
     try:
         with _opened_folder(str(home), None, "the workspace") as root:
             collected.problem = _take_submission(root, submission, limits.submission_bytes)
-            _Artefacts(collected, limits).take(root, artefacts)
+            _Artefacts(collected, limits, secrets).take(root, artefacts)
     except Refused as problem:
         collected.problem = str(problem)
     except OSError as problem:
@@ -114,8 +122,9 @@ def _take_submission(root: int, target: Path, max_bytes: int) -> str | None:
 class _Artefacts:
     """A walk over folders that stops at the limits and keeps account of what it skips."""
 
-    def __init__(self, collected: Collected, limits: Limits) -> None:
+    def __init__(self, collected: Collected, limits: Limits, secrets: Iterable[str]) -> None:
         self._collected = collected
+        self._secrets = tuple(secrets)
         self._limits = limits
         self._entries = 0
         self._skipped = 0
@@ -146,7 +155,7 @@ class _Artefacts:
         try:
             _require_short(target, shown)
             with _opened_file(folder, name, shown, left) as source:
-                self._collected.bytes += _copy(source, target, shown, left)
+                self._collected.bytes += _copy(source, target, shown, left, self._secrets)
                 self._collected.files += 1
         except FileNotFoundError:
             self._note(f"{shown} has vanished")
@@ -232,14 +241,18 @@ def _require_plain(status: os.stat_result, shown: str, max_bytes: int) -> None:
         raise _too_large(shown, status.st_size, max_bytes)
 
 
-def _copy(source: int, target: Path, shown: str, max_bytes: int) -> int:
+def _copy(
+    source: int, target: Path, shown: str, max_bytes: int, secrets: Iterable[str] = ()
+) -> int:
     size = 0
+    mask = Mask(secrets)
     with target.open("wb") as file:
         while chunk := os.read(source, min(_CHUNK, max_bytes - size + 1)):
             size += len(chunk)
             if size > max_bytes:  # it grew, or it is a file that does not tell its size
                 raise _too_large(shown, size, max_bytes)
-            file.write(chunk)
+            file.write(mask.feed(chunk))
+        file.write(mask.finish())
     return size
 
 
