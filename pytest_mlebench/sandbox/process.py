@@ -85,6 +85,7 @@ class ProcessSandbox:
             format_checks=validator.calls,
             peak_memory_bytes=ending.peak_memory_bytes,
             cpu_seconds=ending.cpu_seconds,
+            gpus=job.gpus,
             problem=collected.problem,
             details={
                 "confined": landlock.version() > 0,
@@ -148,8 +149,8 @@ def _environment(job: Job, home: Path, url: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",  # so that the log can be followed
     }
-    if job.limits.gpus == 0:
-        environment["CUDA_VISIBLE_DEVICES"] = ""
+    if job.gpus or job.limits.gpus == 0:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(job.gpus)
     elif "CUDA_VISIBLE_DEVICES" in os.environ:
         environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
     if os.geteuid() == 0:  # root unpacks for other users by default, which it may not do here
