@@ -1,0 +1,58 @@
+# Two commands on a fresh machine with Python 3.11+: make demo, make test.
+PYTHON ?= $(firstword $(shell command -v python3.13 python3.12 python3.11 python3 2>/dev/null))
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+OLD_VENV ?= .venv-old
+
+.PHONY: help demo test lint old bench clean
+
+help:
+	@echo "make demo   set everything up and run the baseline agent on the demo split"
+	@echo "make test   set everything up and run the tests"
+	@echo "make lint   check style and types"
+	@echo "make old    run the golden tests with the oldest supported pandas, numpy, scikit-learn"
+	@echo "make bench  run the benchmarks"
+	@echo "make clean  remove what the other commands have made"
+
+demo: $(VENV)/.demo
+	$(BIN)/pytest --mle-agent=baseline --mle-split=demo
+
+test: $(VENV)/.test
+	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict pytest_mlebench
+
+old: $(OLD_VENV)/.old
+	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/test_golden.py
+
+bench: $(VENV)/.test
+	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+
+clean:
+	rm -rf $(VENV) $(OLD_VENV) mle-runs build dist .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.lint: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,dev]'
+	touch $@ $(VENV)/.test $(VENV)/.demo
+
+$(OLD_VENV)/.old: pyproject.toml
+	$(PYTHON) -m venv $(OLD_VENV)
+	$(OLD_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' \
+		'pandas==2.2.*' 'numpy==1.26.*' 'scikit-learn==1.4.*' 'scipy==1.11.*'
+	touch $@
