@@ -97,7 +97,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
             ids = registry(config).select((DEFAULT_SPLIT,))
         seeds = mark.seeds or seeds_from(options.given(config, "seeds"), "--mle-seeds")
     except ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.Collector.CollectError(str(error)) from None
     pairs = [(competition, seed) for competition in ids for seed in range(seeds)]
     names = ("mle_competition", "mle_seed")
     wanted = [name for name in names if name in metafunc.fixturenames]
