@@ -8,7 +8,7 @@ import pytest
 from sandbox_job import Place
 
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.sandbox.output import Log, Mask
+from pytest_mlebench.sandbox.mask import Mask
 
 SECRET = "sk-0123456789abcdef"
 
@@ -48,28 +48,13 @@ def test_without_secrets_nothing_is_touched() -> None:
     assert masked([b"a", b"b"]) == b"ab"
 
 
-def test_a_log_ends_at_its_bound(tmp_path: Path) -> None:
-    log = Log(tmp_path / "run.log", 10)
-    for _ in range(5):
-        log.write(b"12345")
-    log.close()
-    assert log.truncated
-    text = (tmp_path / "run.log").read_text()
-    assert text == "1234512345\n[output beyond 10B is not kept]\n"
-
-
-def test_a_log_that_just_fits_is_not_truncated(tmp_path: Path) -> None:
-    log = Log(tmp_path / "run.log", 10)
-    log.write(b"1234512345")
-    log.close()
-    assert not log.truncated
-
-
 def test_an_agent_that_talks_without_end_goes_on(tmp_path: Path) -> None:
     done = Place(tmp_path).run(
         python="""
 import os
+print("first")
 for _ in range(300): print("x" * 10_000)
+print("last")
 open(os.environ["SUBMISSION_DIR"] + "/submission.csv", "w").write("id")
 """,
         log_bytes=100_000,
@@ -77,8 +62,11 @@ open(os.environ["SUBMISSION_DIR"] + "/submission.csv", "w").write("id")
     assert done.outcome.exit_code == 0
     assert done.submission == "id"
     assert done.job.log.stat().st_size < 100_100
-    assert done.log.endswith("\n[output beyond 100kB is not kept]\n")
-    assert done.outcome.details["log_truncated"] is True
+    assert done.log.startswith("first\nx")
+    assert done.log.endswith("x\nlast\n")
+    dropped = done.outcome.details["log_dropped"]
+    assert dropped > 2_900_000
+    assert f"\n[mlebench: {dropped} bytes were dropped here]\n" in done.log
 
 
 def test_secrets_appear_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits, show_size
 from pytest_mlebench.paths import atomic_file
-from pytest_mlebench.sandbox.output import Mask
+from pytest_mlebench.sandbox.mask import Mask
 
 SUBMISSION = "submission.csv"
 FOLDERS = ("logs", "code")

@@ -10,11 +10,10 @@ Memory does not grow with the output.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
-MASK = b"***"
+from pytest_mlebench.sandbox.mask import Mask
 
 _END = 64 * 1024  # bytes of the end that are kept of an output that is too long
 
@@ -25,9 +24,7 @@ class LogWriter:
     def __init__(self, path: Path, *, max_bytes: int, secrets: Iterable[str] = ()) -> None:
         self.bytes = 0
         self.dropped = 0
-        self._secrets = sorted((s.encode() for s in secrets if s), key=len, reverse=True)
-        self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
-        self._held = b""  # may be the beginning of a secret
+        self._mask = Mask(secrets)
         self._end = bytearray()
         self._end_bytes = min(_END, max_bytes // 2)
         self._left = max_bytes - self._end_bytes
@@ -42,32 +39,17 @@ class LogWriter:
     def write(self, chunk: bytes) -> None:
         """Take some output."""
         self.bytes += len(chunk)
-        text = self._mask(self._held + chunk)
-        hold = self._suspicious(text)
-        self._held = text[len(text) - hold :]
-        self._put(text[: len(text) - hold])
+        self._put(self._mask.feed(chunk))
 
     def close(self) -> None:
         """Write what was held back; more than once does no harm."""
         if self._file.closed:
             return
-        self._put(self._held)
-        self._held = b""
+        self._put(self._mask.finish())
         if self.dropped:
             self._file.write(b"\n[mlebench: %d bytes were dropped here]\n" % self.dropped)
         self._file.write(self._end)
         self._file.close()
-
-    def _mask(self, text: bytes) -> bytes:
-        return self._pattern.sub(MASK, text) if self._secrets else text
-
-    def _suspicious(self, text: bytes) -> int:
-        """Return how many bytes at the end could be the beginning of a secret."""
-        longest = max((len(secret) for secret in self._secrets), default=1) - 1
-        for size in range(min(longest, len(text)), 0, -1):
-            if any(secret.startswith(text[len(text) - size :]) for secret in self._secrets):
-                return size
-        return 0
 
     def _put(self, text: bytes) -> None:
         now = text[: self._left]

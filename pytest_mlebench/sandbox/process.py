@@ -89,7 +89,7 @@ class ProcessSandbox:
             problem=collected.problem,
             details={
                 "confined": landlock.version() > 0,
-                "log_truncated": ending.log_truncated,
+                "log_dropped": ending.log_dropped,
                 "left_behind": collected.notes,
                 "survivors": ending.survivors,
             },

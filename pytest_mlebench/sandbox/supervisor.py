@@ -26,7 +26,7 @@ from typing import NoReturn
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox import Reason, kernel
 from pytest_mlebench.sandbox.launch import Function, Order, start
-from pytest_mlebench.sandbox.output import Log
+from pytest_mlebench.sandbox.log import LogWriter
 from pytest_mlebench.sandbox.tree import Tree, descendants, memory
 
 READY = b"!"
@@ -57,7 +57,7 @@ class Ending:
     seconds: float
     peak_memory_bytes: int | None  # None for one that ended before anybody could look
     cpu_seconds: float
-    log_truncated: bool
+    log_dropped: int
     survivors: int
 
 
@@ -104,7 +104,11 @@ class _Watch:
         wakeups = self._handle_signals()
         kernel.adopt_orphans()
         listener = self._isolate()
-        self._log = Log(Path(self._order.log), self._order.log_bytes, self._order.secrets)
+        self._log = LogWriter(
+            Path(self._order.log),
+            max_bytes=self._order.log_bytes,
+            secrets=self._order.secrets,
+        )
         self._began = time.monotonic()
         pid, self._output = start(self._order, function)
         os.set_blocking(self._output, False)
@@ -241,7 +245,7 @@ class _Watch:
             seconds=seconds,
             peak_memory_bytes=self._peak or None,
             cpu_seconds=used.ru_utime + used.ru_stime,
-            log_truncated=self._log.truncated,
+            log_dropped=self._log.dropped,
             survivors=survivors,
         )
 

@@ -1,13 +1,9 @@
-"""The agent's output on its way to a file: secrets masked, bounded in size."""
+"""Keep secrets out of what is written down of an agent's output and files."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
-
-from pytest_mlebench.limits import show_size
 
 MASK = b"***"
 
@@ -44,36 +40,3 @@ class Mask:
             if any(secret.startswith(text[-length:]) for secret in self._secrets):
                 return length
         return 0
-
-
-class Log:
-    """A file that takes an agent's output up to a bound, and says so when it is reached."""
-
-    def __init__(self, path: Path, max_bytes: int, secrets: Iterable[str] = ()) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        self.truncated = False
-        self._file = os.open(path, flags, 0o644)
-        self._max_bytes = self._left = max_bytes
-        self._mask = Mask(secrets)
-
-    def write(self, data: bytes) -> None:
-        """Append output; beyond the bound it is thrown away, so that the agent never waits."""
-        if not self.truncated:
-            self._append(self._mask.feed(data))
-
-    def close(self) -> None:
-        """Append what is left and close the file."""
-        if not self.truncated:
-            self._append(self._mask.finish())
-        os.close(self._file)
-
-    def _append(self, data: bytes) -> None:
-        self._write(data[: self._left])
-        if len(data) > self._left:
-            self.truncated = True
-            self._write(f"\n[output beyond {show_size(self._max_bytes)} is not kept]\n".encode())
-        self._left -= len(data)
-
-    def _write(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._file, data) :]
