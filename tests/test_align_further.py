@@ -77,3 +77,10 @@ def test_a_target_may_have_another_name_but_not_both() -> None:
 def test_another_name_belongs_to_a_target() -> None:
     with pytest.raises(CompetitionFileError, match="other_names: z is not a known key"):
         rules(other_names={"z": "y"})
+
+
+def test_one_id_that_is_no_number_does_not_hide_the_others() -> None:
+    submission = rows(1, 2, 3, 4).astype({"id": object})
+    submission.loc[1, "id"] = "two"
+    with pytest.raises(InvalidSubmission, match=r"^1 row missing, for id 2$"):
+        conform(submission.astype({"id": str}), SAMPLE, rules())

@@ -208,8 +208,8 @@ def _like(theirs: pd.Series[Any], ours: pd.Series[Any]) -> pd.Series[Any]:
     if not pd.api.types.is_numeric_dtype(ours):
         return theirs.astype(str)
     numbers = pd.to_numeric(theirs, errors="coerce")
-    if numbers.isna().any():
-        return theirs.astype(object)
+    if numbers.isna().any():  # only what is no number stays as it is, and will be unknown
+        return numbers.astype(object).where(numbers.notna(), theirs)
     if pd.api.types.is_integer_dtype(ours) and (numbers % 1 == 0).all():
         return numbers.astype(ours.dtype)
     return numbers

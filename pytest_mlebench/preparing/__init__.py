@@ -16,9 +16,11 @@ from pytest_mlebench.preparing.tables import (
     one_hot,
     read_csv,
     read_json,
+    read_parquet,
     reading,
     write_csv,
     write_json,
+    write_parquet,
 )
 from pytest_mlebench.preparing.tfrecord import read_texts
 from pytest_mlebench.preparing.unpack import unpacked
@@ -34,6 +36,7 @@ __all__ = [
     "read_csv_inexact",
     "read_json",
     "read_member",
+    "read_parquet",
     "read_texts",
     "reading",
     "repack_tar",
@@ -47,5 +50,6 @@ __all__ = [
     "write_7z",
     "write_csv",
     "write_json",
+    "write_parquet",
     "write_zip",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.errors import PreparationError
+from pytest_mlebench.errors import ConfigError, PreparationError
 from pytest_mlebench.frames import read_frame
 from pytest_mlebench.preparing.files import require
 
@@ -33,6 +33,26 @@ def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
     table.to_csv(path, lineterminator="\n", **{"index": False, **options})
 
 
+def read_parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Read the columns of a raw parquet file."""
+    require(path)
+    fastparquet = _fastparquet()
+    with reading(path):
+        file = fastparquet.ParquetFile(str(path))
+    for column in columns:
+        if column not in file.columns:
+            raise PreparationError(f"{path} has no column {column!r}")
+    with reading(path):
+        table: pd.DataFrame = file.to_pandas(columns=list(columns), index=False)
+    return table
+
+
+def write_parquet(table: pd.DataFrame, path: Path) -> None:
+    """Write a prepared parquet file: no index."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _fastparquet().write(str(path), table, compression="SNAPPY", write_index=False)
+
+
 def read_json(path: Path, encoding: str = "utf-8") -> Any:
     """Read a raw JSON file."""
     require(path)
@@ -51,6 +71,16 @@ def one_hot(labels: pd.Series[Any], classes: Sequence[Any]) -> pd.DataFrame:
     """Return a column of 0/1 integers for each class."""
     hits = labels.to_numpy()[:, None] == np.asarray(classes, dtype=object)[None, :]
     return pd.DataFrame(hits.astype(np.int64), columns=list(classes), index=labels.index)
+
+
+def _fastparquet() -> Any:
+    try:
+        import fastparquet  # late on purpose: one competition needs it
+    except ImportError:
+        raise ConfigError(
+            "parquet files need fastparquet: pip install 'pytest-mlebench[competitions]'"
+        ) from None
+    return fastparquet
 
 
 @contextmanager

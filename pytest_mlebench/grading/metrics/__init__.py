@@ -25,7 +25,7 @@ METRICS = {
     for home, direction, names in (
         ("classification", "higher", "accuracy f1 matthews multilabel_f1 quadratic_kappa roc_auc"),
         ("classification", "lower", "error_rate log_loss binary_log_loss"),
-        ("regression", "lower", "mae rmse rmsle"),
+        ("regression", "lower", "angular_error mae rmse rmsle"),
         ("regression", "higher", "pearson spearman"),
         ("ranking", "higher", "map_at_k"),
         ("text", "higher", "exact_match word_jaccard"),

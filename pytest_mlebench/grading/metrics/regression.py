@@ -48,3 +48,15 @@ def spearman(truth: Array, prediction: Array) -> float:
         )
     pairs = zip(np.atleast_2d(truth.T), np.atleast_2d(prediction.T), strict=True)
     return float(np.mean([stats.spearmanr(p, t)[0] for t, p in pairs]))
+
+
+def angular_error(truth: Array, prediction: Array) -> float:
+    """Return the mean angle between directions given as azimuth and zenith, all in radian.
+
+    The angle is taken from the scalar product, which loses half of the digits of a small one.
+    """
+    (azimuth, zenith), (other_azimuth, other_zenith) = truth.T, prediction.T
+    across = np.cos(azimuth) * np.cos(other_azimuth) + np.sin(azimuth) * np.sin(other_azimuth)
+    along = np.cos(zenith) * np.cos(other_zenith)
+    product = np.sin(zenith) * np.sin(other_zenith) * across + along
+    return float(np.arccos(np.clip(product, -1, 1)).mean())
