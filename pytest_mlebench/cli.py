@@ -27,6 +27,10 @@ class Command(Protocol):
 
 # name: (one line of help, where the command is); only the command that runs is imported
 COMMANDS = {
+    "prepare": (
+        "download, verify and prepare datasets ahead of time",
+        "pytest_mlebench.commands.prepare",
+    ),
     "list": ("show the competitions and what is known of them", "pytest_mlebench.commands.listing"),
     "report": (
         "show a run or a report; write it in another format",
@@ -38,6 +42,10 @@ COMMANDS = {
         "pytest_mlebench.commands.grade",
     ),
     "grade-sample": ("grade one submission", "pytest_mlebench.commands.grade_sample"),
+    "leaderboard": (
+        "show a leaderboard; fetch the full one from Kaggle",
+        "pytest_mlebench.commands.leaderboard",
+    ),
     "self-check": (
         "grade the best and the sample submission of every prepared dataset",
         "pytest_mlebench.commands.self_check",

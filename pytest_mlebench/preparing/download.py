@@ -175,7 +175,8 @@ class _Transfer:
             file.write(block)
             self.digest.update(block)
             self.have += len(block)
-            self.progress.transfer(self.competition, self.have, self.origin.total or None)
+            if not self._complete:  # the end is told once, by the caller
+                self.progress.transfer(self.competition, self.have, self.origin.total)
             watch.count(len(block))
         if self.origin.total is None:  # no length was announced: the end is the end
             self.origin.total = self.have

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -31,6 +31,10 @@ T = TypeVar("T")
 
 class RulesNotAccepted(ConfigError):
     """Kaggle refuses a competition's data until its rules are accepted."""
+
+
+class NoSuchCompetition(ConfigError):
+    """Kaggle does not know a competition."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,12 @@ class Kaggle:
                 return api.download_data_files(request)
 
         return self._call(competition, ask)
+
+    def size(self, competition: str) -> int | None:
+        """Return the size of a competition's zip; it raises what a download would raise."""
+        with closing(self.open_data(competition)) as response:
+            length = response.headers.get("Content-Length")
+            return int(length) if length else None
 
     def competition_number(self, competition: str) -> int:
         """Return Kaggle's number of a competition."""
@@ -148,7 +158,9 @@ class Kaggle:
                 f"https://www.kaggle.com/c/{competition}/rules"
             ) from None
         elif status == 404:
-            raise ConfigError(f"{competition}: Kaggle knows no such competition ({text})") from None
+            raise NoSuchCompetition(
+                f"{competition}: Kaggle knows no such competition ({text})"
+            ) from None
         elif status == 429:
             seconds = _retry_after(error.response.headers.get("Retry-After"))
             patience.wait_for_rate(f"{competition}: Kaggle asks for patience (429)", seconds)

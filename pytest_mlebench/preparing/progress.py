@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 EVERY = 10.0  # seconds between two lines about one download
 
@@ -119,7 +119,12 @@ def on_terminal() -> Iterator[Progress]:
 
 def told(say: Callable[[str], None] | Progress) -> Progress:
     """Return a progress for anything that can be told a sentence."""
-    return say if isinstance(say, Lines | Bars) else Lines(say)
+    return cast(Progress, say) if hasattr(say, "transfer") else Lines(say)
+
+
+def silent(text: str) -> None:
+    """Take a sentence and tell nobody."""
+    del text
 
 
 def size(count: float) -> str:

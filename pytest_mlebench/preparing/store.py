@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_mlebench.apart import prepare_apart
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
@@ -19,7 +20,6 @@ from pytest_mlebench.preparing.lock import Say, exclusive
 from pytest_mlebench.preparing.marker import Marker, Verified, code_hash, read_marker
 from pytest_mlebench.preparing.progress import Progress, told
 from pytest_mlebench.preparing.raw import KeepRaw, Place, keep, obtain
-from pytest_mlebench.preparing.worker import prepare_apart
 
 logger = logging.getLogger(__name__)
 

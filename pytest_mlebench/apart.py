@@ -1,4 +1,7 @@
-"""Prepare in a process of its own: many at a time, and an out-of-memory kill hits no one else."""
+"""Prepare in a process of its own: many at a time, and an out-of-memory kill hits no one else.
+
+Not below ``preparing``, so that the child imports only what its competition needs.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,118 @@
+"""Download, verify and prepare datasets ahead of time, each once.
+
+What is prepared already is left alone; a download that was interrupted is continued. Before the
+first byte, credentials, accepted rules and free space are checked for the whole selection (exit
+status 4 if something is missing). The exit status is 1 if a competition could not be prepared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pytest_mlebench.commands import (
+    add_competitions_option,
+    add_data_dir_option,
+    add_split_option,
+    registry_of,
+    say,
+    split_names,
+    store_folder,
+)
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.preparing.descriptions import original_description
+from pytest_mlebench.preparing.progress import on_terminal
+from pytest_mlebench.preparing.raw import KEEP_RAW
+from pytest_mlebench.preparing.selection import Outcome, default_jobs, prepare_selection
+from pytest_mlebench.preparing.store import Store
+
+NOT_READY = 4  # as pytest ends when it is not used rightly
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("id", nargs="*", metavar="ID", help="prepare these competitions")
+    parser.add_argument(
+        "--competition", metavar="ID", action="append", default=[], help="the same; repeatable"
+    )
+    add_split_option(parser, "prepare the competitions of these splits")
+    add_data_dir_option(parser)
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="DIR",
+        type=Path,
+        help="take DIR/ID.zip or raw files in DIR/ID instead of downloading",
+    )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=int,
+        default=default_jobs(),
+        help="competitions prepared at a time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--keep-raw",
+        choices=KEEP_RAW,
+        default="none",
+        help="what to keep of the downloaded files (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--verify",
+        choices=("on", "off"),
+        default="on",
+        help="compare with the published checksums (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--description",
+        choices=("ours", "kaggle"),
+        default="ours",
+        help="with kaggle, also fetch the original descriptions (default: %(default)s)",
+    )
+    add_competitions_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prepare the selection and say what became of it."""
+    try:
+        return _run(args)
+    except ConfigError as error:
+        sys.stderr.write(f"pytest-mlebench: error: {error}\n")
+        return NOT_READY
+
+
+def _run(args: argparse.Namespace) -> int:
+    registry = registry_of(args)
+    ids = registry.select(split_names(args), [*args.id, *args.competition])
+    if not ids:
+        raise ConfigError("nothing to prepare: name competitions, or a split with --split")
+    if args.jobs < 1:
+        raise ConfigError(f"--jobs must be at least 1, given: {args.jobs}")
+    store = Store(store_folder(args))
+    with on_terminal() as progress:
+        outcomes = prepare_selection(
+            registry,
+            ids,
+            store,
+            jobs=args.jobs,
+            keep_raw=args.keep_raw,
+            source=args.source,
+            verify=args.verify == "on",
+            progress=progress,
+        )
+        if args.description == "kaggle":
+            for outcome in outcomes:
+                original_description(outcome.competition, store, progress)
+    return _summary(outcomes, store)
+
+
+def _summary(outcomes: list[Outcome], store: Store) -> int:
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    for outcome in failed:
+        say(f"FAILED {outcome.error}")
+    unverified = sum(o.dataset is not None and o.dataset.verified == "off" for o in outcomes)
+    note = f", {unverified} not verified" if unverified else ""
+    done = len(outcomes) - len(failed)
+    say(f"{done} of {len(outcomes)} competition(s) prepared in {store.root}{note}")
+    return 1 if failed else 0
