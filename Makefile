@@ -24,7 +24,7 @@ test: $(VENV)/.test
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict pytest_mlebench
+	$(BIN)/mypy
 
 old: $(OLD_VENV)/.old
 	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/test_golden.py

@@ -80,10 +80,10 @@ def test_somebody_elses_config_yaml_defines_nothing(root: Path) -> None:
     (root / "config.yaml").write_text("[broken")
     (root / "pyproject.toml").write_text('[tool.mlebench.agents.x]\ncommand = "true"\n')
     assert find_agent("x", rootdir=root).command == ("true",)
-    assert message("z", root) == "unknown agent 'z' (known: dummy, x)"
+    assert message("z", root) == "unknown agent 'z' (known: baseline, dummy, x)"
 
 
-@pytest.mark.parametrize("name", ["dummy"])
+@pytest.mark.parametrize("name", ["dummy", "baseline"])
 def test_the_built_in_agents_need_no_image(root: Path, name: str) -> None:
     agent = find_agent(name, rootdir=root)
     assert agent.command == (sys.executable, str(agent.folder))
@@ -167,15 +167,15 @@ def test_a_long_command_line_is_not_taken_for_a_path(root: Path) -> None:
 
 def test_an_unknown_name_suggests_known_ones(root: Path) -> None:
     with pytest.raises(UnknownName) as error:
-        find_agent("dumy", rootdir=root)
-    assert str(error.value) == "unknown agent 'dumy', did you mean 'dummy'?"
+        find_agent("basline", rootdir=root)
+    assert str(error.value) == "unknown agent 'basline', did you mean 'baseline'?"
 
 
 def test_all_names_are_known(root: Path) -> None:
     add_toml(root / "agents" / "x")
     (root / "pyproject.toml").write_text("[tool.mlebench.agents.y]\n[tool.mlebench.agents.z]\n")
     mine = Agent(name="mine", command=("true",))
-    assert known_agents(root, [mine]) == ("mine", "y", "z", "x", "dummy")
+    assert known_agents(root, [mine]) == ("mine", "y", "z", "x", "dummy", "baseline")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_all_names_are_known(root: Path) -> None:
         ("./x", "--mle-agent names a path that does not exist: ./x"),
         ("no/agent.toml", "--mle-agent names a path that does not exist: no/agent.toml"),
         ("./empty", "--mle-agent names a folder without agent.toml or config.yaml: ROOT/empty"),
-        ("empty", "unknown agent 'empty' (known: dummy)"),
+        ("empty", "unknown agent 'empty' (known: baseline, dummy)"),
         (
             "plain.py",
             "--mle-agent names a file that is not executable: ROOT/plain.py; "

@@ -15,7 +15,7 @@ from pytest_mlebench.agents import reference, toml
 from pytest_mlebench.errors import ConfigError
 
 ENTRY_POINTS = "pytest_mlebench.agents"
-BUILTIN = ("dummy",)
+BUILTIN = ("dummy", "baseline")
 
 
 @dataclass(frozen=True)
