@@ -65,7 +65,7 @@ class Place:
             limits=replace(_limits(), **limits),  # type: ignore[arg-type]  # sizes are numbers
             network=network,
             data=self.public,
-            instructions="Do your best.",
+            instructions="Write /home/submission/submission.csv, not /home/me.",
             folder=folder,
             check=check,
             hidden=(self.store, self.runs),

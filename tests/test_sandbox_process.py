@@ -29,7 +29,7 @@ def test_the_contracts_tree_is_there(place: Place) -> None:
         shell="""
         cd ..
         find . | sort
-        cat instructions.txt
+        cat instructions.txt; echo
         echo id,label > submission/submission.csv
         echo done > logs/train.log
         echo 'fit()' > code/model.py
@@ -41,7 +41,8 @@ def test_the_contracts_tree_is_there(place: Place) -> None:
     assert done.log.splitlines() == [
         *(".", "./agent", "./code", "./data", "./data/images", "./data/images/1.txt"),
         *("./data/train.csv", "./instructions.txt", "./logs", "./submission", "./tmp"),
-        *("./validate_submission.sh", "Do your best."),
+        "./validate_submission.sh",
+        f"Write {done.job.folder}/home/submission/submission.csv, not /home/me.",
     ]
     assert done.submission == "id,label\n"
     assert (done.job.artefacts / "logs" / "train.log").read_text() == "done\n"

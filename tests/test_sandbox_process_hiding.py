@@ -227,9 +227,7 @@ def test_a_link_to_the_answers_is_not_collected(place: Place) -> None:
         """
     )
     assert done.outcome.problem == "submission.csv is a symbolic link, not a regular file"
-    assert done.outcome.details["left_behind"] == [
-        "logs/soft is a symbolic link, not a regular file"
-    ]
+    assert done.outcome.details["notes"] == ["logs/soft is a symbolic link, not a regular file"]
     assert not done.job.submission.exists()
 
 

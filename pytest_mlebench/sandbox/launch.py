@@ -41,6 +41,7 @@ class Order:
     grace_seconds: float
     memory_bytes: int
     cpus: float
+    disk_bytes: int
     pids: int
     open_files: int
     log_bytes: int

@@ -20,6 +20,7 @@ from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, Outcome, contract_environment, landlock
 from pytest_mlebench.sandbox.collect import Refused, collect, remove_tree
 from pytest_mlebench.sandbox.launch import Order
+from pytest_mlebench.sandbox.signals import termination_interrupts
 from pytest_mlebench.sandbox.supervised import Supervised, can_go_offline
 from pytest_mlebench.sandbox.supervisor import OWN_URL
 from pytest_mlebench.sandbox.validator import Validator
@@ -63,7 +64,10 @@ class ProcessSandbox:
     def run(self, job: Job) -> Outcome:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         bound = job.limits.submission_bytes
-        with Validator(job.check, folder=job.folder, max_bytes=bound) as validator:
+        with (
+            termination_interrupts(),
+            Validator(job.check, folder=job.folder, max_bytes=bound) as validator,
+        ):
             url = OWN_URL if job.network == "none" else validator.listen_tcp()
             with _workspace(job, url) as home:
                 order = self._order(job, home, url)
@@ -90,7 +94,7 @@ class ProcessSandbox:
             details={
                 "confined": landlock.version() > 0,
                 "log_dropped": ending.log_dropped,
-                "left_behind": collected.notes,
+                "notes": collected.notes,
                 "survivors": ending.survivors,
             },
         )
@@ -110,6 +114,7 @@ class ProcessSandbox:
             time_seconds=limits.time_seconds,
             grace_seconds=self._grace,
             memory_bytes=limits.memory_bytes,
+            disk_bytes=limits.disk_bytes,
             cpus=limits.cpus,
             pids=limits.pids,
             open_files=limits.open_files,

@@ -25,6 +25,7 @@ from typing import NoReturn
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox import Reason, kernel
+from pytest_mlebench.sandbox.disk import DiskGuard
 from pytest_mlebench.sandbox.launch import Function, Order, start
 from pytest_mlebench.sandbox.log import LogWriter
 from pytest_mlebench.sandbox.tree import Tree, descendants, memory
@@ -109,6 +110,7 @@ class _Watch:
             max_bytes=self._order.log_bytes,
             secrets=self._order.secrets,
         )
+        self._disk = DiskGuard(Path(self._order.home), limit=self._order.disk_bytes, skip=["data"])
         self._began = time.monotonic()
         pid, self._output = start(self._order, function)
         os.set_blocking(self._output, False)
@@ -219,6 +221,8 @@ class _Watch:
         self._next_sample = now + min(max(_SAMPLE, (now - began) / _EFFORT), _SLOWEST)
         if occupied > self._order.memory_bytes:
             return "memory-limit"
+        if self._disk.is_exceeded():
+            return "disk-limit"
         return "process-limit" if len(found) > self._order.pids else None
 
     def _end(self, reason: Reason) -> int:

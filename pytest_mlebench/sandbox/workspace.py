@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.validator import validate_script
 
+_IN_HOME = re.compile(r"/home(?=/(data|submission|logs|code|agent|instructions|validate)\b)")
 _NOT_THE_AGENT = {".git", ".hg", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
@@ -21,7 +23,9 @@ def lay(job: Job, validate_url: str, *, link_data: bool) -> Path:
         home.mkdir(parents=True)
         for name in ("submission", "logs", "code", "tmp"):
             (home / name).mkdir()
-        (home / "instructions.txt").write_text(job.instructions, encoding="utf-8")
+        # the instructions speak of the contract's /home, which is here
+        text = _IN_HOME.sub(lambda _: str(home), job.instructions)
+        (home / "instructions.txt").write_text(text, encoding="utf-8")
         script = home / "validate_submission.sh"
         script.write_text(validate_script(validate_url), encoding="utf-8")
         script.chmod(0o755)

@@ -133,7 +133,9 @@ def test_options_without_an_agent_are_a_usage_error(session: Session) -> None:
         ("require='best'", "*require must be one of pass, median, bronze, silver, gold*"),
     ],
 )
-def test_a_wrong_marker_is_an_error_of_collection(session: Session, marker: str, message: str) -> None:
+def test_a_wrong_marker_is_an_error_of_collection(
+    session: Session, marker: str, message: str
+) -> None:
     session.pytester.makepyfile(
         f"""
         import pytest

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.sandbox import Job, Outcome, Reason
 from pytest_mlebench.sandbox.collect import Collected, collect
+from pytest_mlebench.sandbox.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
-from pytest_mlebench.sandbox.docker.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.home import HomeFolder, agent_archive
 from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, Prepared
 from pytest_mlebench.sandbox.docker.request import PORT, Wiring, container_request

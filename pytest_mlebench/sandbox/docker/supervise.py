@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox import Reason
+from pytest_mlebench.sandbox.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, Event
-from pytest_mlebench.sandbox.docker.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.stats import Sampler
 
 _TICK = 1.0  # seconds between looks at the disk

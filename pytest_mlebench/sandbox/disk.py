@@ -1,15 +1,15 @@
 """How much an agent has written, and when that is too much.
 
-No engine bounds a bind mount, and few bound a container's own layer. So both are measured while
-the agent runs: the free space of the disks tells every second whether it may be too much, a walk
-over the files then tells whether it is.
+No engine bounds a bind mount, few bound a container's own layer, and nobody bounds a folder of the
+host. So all of them are measured while the agent runs: the free space of the disks tells every
+second whether it may be too much, a walk over the files then tells whether it is.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from pytest_mlebench.errors import SandboxError
@@ -25,8 +25,9 @@ _REST_AT_LEAST = 10.0  # seconds
 class DiskMeter:
     """Measures a tree a little at a time, so that millions of files hold nobody up."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, skip: Collection[str] = ()) -> None:
         self._root = root
+        self._skip = {str(root / name) for name in skip}
         self._walk = self._measure()
         self.bytes = 0  # of the last complete measurement
 
@@ -42,7 +43,7 @@ class DiskMeter:
             while folders:
                 for size, folder in _entries(folders.pop()):
                     total += size
-                    if folder is not None:
+                    if folder is not None and folder not in self._skip:
                         folders.append(folder)
                     yield False
             self.bytes = total
@@ -50,15 +51,21 @@ class DiskMeter:
 
 
 class DiskGuard:
-    """Watches what one attempt writes to its folders and to its container."""
+    """Watches what one attempt writes to its folders and to its container, if it has one."""
 
     def __init__(
-        self, home: Path, *, limit: int, layer: Callable[[], int], engine_root: Path | None
+        self,
+        home: Path,
+        *,
+        limit: int,
+        layer: Callable[[], int] = int,
+        engine_root: Path | None = None,
+        skip: Collection[str] = (),  # folders in *home* that are not the agent's
     ) -> None:
         self._limit = limit
         self._layer = layer  # asks the engine for the size of the container's own layer
         self._layer_bytes = 0
-        self._meter = DiskMeter(home)
+        self._meter = DiskMeter(home, skip)
         self._disks = _disks(home, engine_root)
         self._free = self._free_now()
         self._due = 0.0
