@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from pytest_mlebench.limits import show_duration
 from pytest_mlebench.medals import Medal
@@ -33,17 +34,21 @@ class Progress:
         self.folder = folder
         self.expected = expected
         self.began = time.time()
+        self._out = _open(reporter)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="mlebench-progress", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
-        self._thread.start()
+        """Begin to watch, if there is anything to write to."""
+        if self._out is not None:
+            self._thread.start()
 
     def stop(self) -> None:
         """Stop watching."""
         self._stop.set()
-        self._thread.join(timeout=5)
+        if self._out is not None:
+            self._thread.join(timeout=5)
+            self._out.close()
 
     def _watch(self) -> None:
         pause = FIRST
@@ -51,13 +56,28 @@ class Progress:
             pause = ON_TERMINAL if self.reporter.isatty else IN_LOG
             line = progress_line(self._runs(), len(self.expected), self.began, time.time())
             if line is not None and not self._stop.is_set():
-                self.reporter.ensure_newline()
-                self.reporter.write_line(line)
+                self._write(line)
+
+    def _write(self, line: str) -> None:
+        if self._out is not None:
+            # the reporter may stand in the middle of a line of letters: it begins a new one
+            start = "\n" if self.reporter.currentfspath else ""
+            self.reporter.currentfspath = None
+            self._out.write(f"{start}{line}\n")
+            self._out.flush()
 
     def _runs(self) -> list[Run]:
         folders = (self.folder / name / f"seed{seed}" for name, seed in self.expected)
         found = (attempts(folder) for folder in folders if folder.is_dir())
         return [runs[-1] for runs in found if runs]
+
+
+def _open(reporter: pytest.TerminalReporter) -> TextIO | None:
+    """Return the terminal as it is outside of a test, whose output pytest captures."""
+    try:
+        return os.fdopen(os.dup(reporter._tw._file.fileno()), "w", encoding="utf-8")
+    except (OSError, ValueError):  # what the reporter writes to is no file
+        return None
 
 
 def progress_line(runs: list[Run], total: int, began: float, now: float) -> str | None:

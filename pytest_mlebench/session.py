@@ -122,8 +122,17 @@ class MleSession:
             name = "docker" if agent.image or agent.build else "process"
         if name not in self._sandboxes:
             made = self.config.hook.pytest_mle_sandbox(config=self.config, name=name, agent=agent)
-            self._sandboxes[name] = made or _make_sandbox(name)
+            self._sandboxes[name] = made or self._make_sandbox(name)
         return self._sandboxes[name]
+
+    def _make_sandbox(self, name: str) -> Sandbox:
+        if name == "docker":
+            from pytest_mlebench.sandbox.docker import DockerSandbox  # late on purpose: heavy
+
+            return DockerSandbox(cache=self.run_folder.parent / ".docker")
+        from pytest_mlebench.sandbox.process import ProcessSandbox  # late on purpose: heavy
+
+        return ProcessSandbox()
 
     def dataset(self, competition: Competition) -> Dataset:
         """Return a prepared dataset; what is missing fails or skips as the options say."""
@@ -243,16 +252,6 @@ def _find_agent(config: pytest.Config, name: str) -> Agent:
 
     own = config.hook.pytest_mle_agent(config=config, name=name)
     return find_agent(name, rootdir=config.rootpath, registered=[own] if own else [])
-
-
-def _make_sandbox(name: str) -> Sandbox:
-    if name == "docker":
-        from pytest_mlebench.sandbox.docker import DockerSandbox  # late on purpose: heavy
-
-        return DockerSandbox()
-    from pytest_mlebench.sandbox.process import ProcessSandbox  # late on purpose: heavy
-
-    return ProcessSandbox()
 
 
 def _folder(config: pytest.Config, name: str | None) -> Path | None:
