@@ -108,3 +108,49 @@ def test_missing_words_become_nan_only_among_texts() -> None:
     assert str(caught.value) == (
         "column 'label' must hold a text, given: nothing for id r0 (and 1 more)"
     )
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [((True, False), [1, 0]), ((1, 0, 2), [1, 0, 2]), ((1.0, -3.0), [1, -3])],
+)
+def test_booleans_may_be_whole_numbers(cells: tuple[Any, ...], expected: list[int]) -> None:
+    assert convert(column(*cells), "boolean").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "problem"),
+    [
+        (("True", "False", "inf"), "True or False, given: 'inf' for id r2"),
+        (("True", "0"), "True or False, given: '0' for id r1"),
+        (("yes", "no"), "True or False, given: 'yes' for id r0 (and 1 more)"),
+        ((True, None), "True or False, given: nothing for id r1"),
+        ((1.0, 0.7), "a whole number, given: 0.7 for id r1"),
+        ((1.0, np.nan), "a finite number, given: nothing for id r1"),
+    ],
+)
+def test_what_is_neither_true_nor_false_is_named(cells: tuple[Any, ...], problem: str) -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        convert(column(*cells), "boolean")
+    assert str(caught.value) == f"column 'label' must hold {problem}"
+
+
+def test_a_missing_label_is_the_empty_one() -> None:
+    assert convert(column("rust", None), "label").tolist() == ["rust", ""]
+    assert convert(column(np.nan, np.nan), "label").tolist() == ["", ""]
+    assert convert(column(4, 2), "label").tolist() == ["4", "2"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "given"),
+    [
+        ((4.0, np.nan), "nothing for id r1"),
+        ((None, True), "nothing for id r0"),
+        ((4.0, 0.5), "0.5 for id r1"),
+        ((4.0, np.inf), "inf for id r1"),
+    ],
+)
+def test_numbers_with_gaps_or_fractions_are_no_labels(cells: tuple[Any, ...], given: str) -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        convert(column(*cells), "label")
+    assert str(caught.value) == f"column 'label' must hold a label, given: {given}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pytest_mlebench.preparing import link_all, read_csv, split_rows, write_csv
+from pytest_mlebench.preparing import link_named, read_csv, split_rows, write_csv
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
@@ -17,8 +17,5 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     write_csv(test, private / "test.csv")
     scores = np.random.default_rng(0).uniform(1, 100, len(test)).round(2)
     write_csv(test[["Id"]].assign(Pawpularity=scores), public / "sample_submission.csv")
-    link_all(
-        (raw / "train" / f"{photo}.jpg", public / name / f"{photo}.jpg")
-        for name, part in (("train", train), ("test", test))
-        for photo in part["Id"]
-    )
+    for name, part in (("train", train), ("test", test)):
+        link_named(part["Id"], raw / "train", public / name, ".jpg")

@@ -6,8 +6,8 @@ probability  numbers from 0 to 1
 integer      whole numbers, also written 2.0
 truncated    numbers cut to whole ones, toward zero; in a column of text, whole numbers only
 first        the first of several whole numbers separated by blanks
-boolean      True and False, also written 1 and 0
-label        text compared as it stands; a missing one is the empty label
+boolean      True and False, also written 1 and 0; any other whole number is a wrong answer
+label        text compared as it stands; a missing one is the empty label, but not among numbers
 words        text; a column that reads as numbers is refused, what is missing as with text,
              but where it is to be "nan", at least one text must be there
 text         text, or whatever else as it is printed; what is missing is for the rules to say
@@ -115,19 +115,21 @@ def _whole(text: Any) -> int | None:
 
 
 def _boolean(column: Column) -> Array:
-    if column.cells.dtype != object:
-        values = _floats(column)
-    else:  # pandas reads a column of True and False with a gap as objects
-        values = column.cells.map({True: 1.0, False: 0.0}).to_numpy(dtype=np.float64)
-    column.refuse(~np.isin(values, (0, 1)), "True or False")
-    return values.astype(bool)
+    if column.cells.dtype == object:  # words that pandas does not know, or gaps
+        known = column.cells.isin([True, False]) | column.cells.isin(["True", "False"])
+        column.refuse(~known.to_numpy(), "True or False")
+    return _integer(column)
 
 
 def _label(column: Column) -> Array:
-    if pd.api.types.is_float_dtype(column.cells.dtype):
-        values = column.cells.to_numpy()
+    cells = column.cells
+    if pd.api.types.is_float_dtype(cells.dtype):
+        values = cells.to_numpy()
         column.refuse(~np.isnan(values) & ~(values == np.trunc(values)), "a label")
         column.refuse(np.isinf(values), "a label")
+    gaps = cells.isna()
+    if gaps.any() and not gaps.all() and not cells[~gaps].map(type).eq(str).all():
+        column.refuse(gaps.to_numpy(), "a label")
     return _text(replace(column, missing="empty"))
 
 

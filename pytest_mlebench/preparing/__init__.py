@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pytest_mlebench.preparing.archive import extract, read_member, repack_tar, write_7z, write_zip
-from pytest_mlebench.preparing.files import link, link_all, link_tree, list_files, require
+from pytest_mlebench.preparing.files import (
+    link,
+    link_all,
+    link_named,
+    link_tree,
+    list_files,
+    require,
+)
 from pytest_mlebench.preparing.floats import read_csv_inexact
 from pytest_mlebench.preparing.split import (
     split_by,
@@ -29,6 +36,7 @@ __all__ = [
     "extract",
     "link",
     "link_all",
+    "link_named",
     "link_tree",
     "list_files",
     "one_hot",

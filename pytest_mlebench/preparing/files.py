@@ -45,6 +45,11 @@ def link_all(pairs: Iterable[tuple[Path, Path]]) -> None:
         list(pool.map(_link_batch, batches))
 
 
+def link_named(names: Iterable[object], source: Path, target: Path, suffix: str = "") -> None:
+    """Put the files of a raw folder that are called by *names* into another folder."""
+    link_all((source / f"{name}{suffix}", target / f"{name}{suffix}") for name in names)
+
+
 def link_tree(source: Path, target: Path, *, skip: Container[str] = ()) -> None:
     """Put a whole raw folder at *target*, empty folders included, files named in *skip* not."""
     require(source)
