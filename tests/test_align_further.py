@@ -84,3 +84,12 @@ def test_one_id_that_is_no_number_does_not_hide_the_others() -> None:
     submission.loc[1, "id"] = "two"
     with pytest.raises(InvalidSubmission, match=r"^1 row missing, for id 2$"):
         conform(submission.astype({"id": str}), SAMPLE, rules())
+
+
+def test_ids_that_repeat_are_matched_one_by_one_and_named_as_they_are() -> None:
+    twice = rows(1, 2, 2)
+    assert conform(rows(2, 1, 2), twice, rules())["id"].tolist() == [1, 2, 2]
+    with pytest.raises(InvalidSubmission, match=r"^1 row missing, for id 2$"):
+        conform(rows(1, 1, 2), twice, rules())
+    with pytest.raises(InvalidSubmission, match=r"^1 row with an unknown id: 2$"):
+        conform(rows(1, 2, 2, 2), twice, rules())

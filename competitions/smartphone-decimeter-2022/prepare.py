@@ -18,13 +18,14 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the days."""
     drives = sorted(path for path in require(raw / "train").iterdir() if path.is_dir())
     _, test_days = split_list(sorted({_day(drive) for drive in drives}), 0.1)
+    test_drives = [drive for drive in drives if _day(drive) in test_days]
     for drive in drives:
-        part = "test" if _day(drive) in test_days else "train"
-        link_tree(drive, public / part / drive.name)
-    for truth in list((public / "test").rglob(TRUTH)):
-        truth.unlink()
+        if drive in test_drives:
+            link_tree(drive, public / "test" / drive.name, skip=[TRUTH])
+        else:
+            link_tree(drive, public / "train" / drive.name)
     link_tree(raw / "metadata", public / "metadata")
-    test = _positions([drive for drive in drives if _day(drive) in test_days])
+    test = _positions(test_drives)
     write_csv(test, private / "test.csv")
     write_csv(test.assign(**SAMPLE), public / "sample_submission.csv")
 

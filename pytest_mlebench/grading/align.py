@@ -17,6 +17,7 @@ from pytest_mlebench import schema
 from pytest_mlebench.errors import GraderError, InvalidSubmission, did_you_mean
 from pytest_mlebench.grading.values import KINDS, Column, convert
 
+OCCURRENCE = " occurrence"  # no column is called so
 SHOWN = 3  # how many ids or columns an error names
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -177,10 +178,10 @@ def _positions(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -
         given, kept = given[~again], kept[~again]
     positions = given.get_indexer(wanted)
     if (positions < 0).any():
-        lost = wanted[positions < 0]
+        lost = _unnumbered(wanted[positions < 0])
         raise InvalidSubmission(f"{_rows(lost)} missing, for id {_list(lost)}")
     if rules.rows == "exact" and len(given) > len(wanted):
-        unknown = given[~given.isin(wanted)]
+        unknown = _unnumbered(given[~given.isin(wanted)])
         raise InvalidSubmission(f"{_rows(unknown)} with an unknown id: {_list(unknown)}")
     return np.asarray(kept[positions])
 
@@ -219,7 +220,11 @@ def _numbered(index: Any) -> Any:
     """Return an index in which the k-th occurrence of an id is its own."""
     frame = index.to_frame(index=False)
     count = frame.groupby(list(frame.columns), dropna=False).cumcount()
-    return pd.MultiIndex.from_frame(frame.assign(occurrence=count))
+    return pd.MultiIndex.from_frame(frame.assign(**{OCCURRENCE: count}))
+
+
+def _unnumbered(index: Any) -> Any:
+    return index.droplevel(OCCURRENCE) if OCCURRENCE in index.names else index
 
 
 def _check_sums(values: Array, ids: pd.Series[Any], tolerance: float) -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_mlebench.preparing.archive import extract, read_member, repack_tar, write_7z, write_zip
+from pytest_mlebench.preparing.archive import (
+    extract,
+    list_tar,
+    read_member,
+    repack_tar,
+    write_7z,
+    write_zip,
+)
 from pytest_mlebench.preparing.files import (
     link,
     link_all,
@@ -39,6 +46,7 @@ __all__ = [
     "link_named",
     "link_tree",
     "list_files",
+    "list_tar",
     "one_hot",
     "read_csv",
     "read_csv_inexact",

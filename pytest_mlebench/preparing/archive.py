@@ -85,6 +85,12 @@ def read_member(archive: Path, name: str) -> bytes:
     return _missing(archive, name) if found is None else found
 
 
+def list_tar(archive: Path) -> list[str]:
+    """Return the names of the files in a tar, compressed or not."""
+    with _tape(Path(archive)) as tape:
+        return [info.name for info in tape if info.isreg()]
+
+
 def write_zip(target: Path, files: Files, *, prefix: str = "", compress: bool = True) -> None:
     """Write a zip of a folder, or of files by member name: the same bytes for the same files.
 

@@ -24,6 +24,7 @@ METRICS = {
     name: MetricEntry(home, direction == "lower")
     for home, direction, names in (
         ("classification", "higher", "accuracy f1 matthews multilabel_f1 quadratic_kappa roc_auc"),
+        ("classification", "higher", "weighted_roc_auc"),
         ("classification", "lower", "error_rate log_loss binary_log_loss"),
         ("regression", "lower", "angular_error mae rmse rmsle"),
         ("regression", "higher", "pearson spearman"),

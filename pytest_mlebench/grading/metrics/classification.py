@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,34 @@ def roc_auc(truth: Array, prediction: Array) -> float:
         return float(sk.roc_auc_score(truth, prediction))
     areas = [sk.roc_auc_score(t, p) for t, p in zip(truth.T, prediction.T, strict=True)]
     return float(np.mean(areas))
+
+
+def weighted_roc_auc(
+    truth: Array, prediction: Array, bounds: Sequence[float], weights: Sequence[float]
+) -> float:
+    """Return the area under the ROC curve, weighted by bands of the true positive rate.
+
+    *bounds* are the rates between which a weight applies, from 0 to 1.
+    """
+    false, true, _ = sk.roc_curve(truth, prediction)
+    for bound in bounds[1:-1]:
+        false, true = _with_point(false, true, bound)
+    total, norm = 0.0, 0.0
+    for low, high, weight in zip(bounds[:-1], bounds[1:], weights, strict=True):
+        band = (low <= true) & (true <= high)
+        area = sk.auc(np.append(false[band], 1.0), np.append(true[band], high) - low)
+        total, norm = total + weight * area, norm + weight * (high - low)
+    return total / norm
+
+
+def _with_point(false: Array, true: Array, rate: float) -> tuple[Array, Array]:
+    """Return a curve that has a point at a true positive rate, interpolated if need be."""
+    if (true == rate).any():
+        return false, true
+    at = int(np.argmax(true > rate))
+    share = (rate - true[at - 1]) / (true[at] - true[at - 1])
+    between = false[at - 1] + share * (false[at] - false[at - 1])
+    return np.insert(false, at, between), np.insert(true, at, rate)
 
 
 def f1(truth: Array, prediction: Array, average: str = "macro") -> float:

@@ -1,0 +1,35 @@
+"""Purchases are split by time: the last days are to be predicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from pytest_mlebench.preparing import link, link_tree, read_csv, reading, write_csv
+
+TEST_DAYS = 7  # before the last day, which is a test day too
+UNCHANGED = ("articles.csv", "customers.csv", "sample_submission.csv")
+COLUMNS = ["t_dat", "customer_id", "article_id", "price", "sales_channel_id"]
+
+
+def prepare(raw: Path, public: Path, private: Path) -> None:
+    """Hold out the purchases of the last days."""
+    path = raw / "transactions_train.csv"
+    purchases = read_csv(path, needs=COLUMNS)
+    with reading(path):
+        last = pd.to_datetime(purchases["t_dat"].max(), format="%Y-%m-%d")
+    first = (last - pd.Timedelta(days=TEST_DAYS)).strftime("%Y-%m-%d")
+    is_test = purchases["t_dat"] >= first
+    write_csv(purchases[~is_test], public / "transactions_train.csv")
+    write_csv(_by_customer(purchases[is_test]), private / "answers.csv")
+    for name in UNCHANGED:
+        link(raw / name, public / name)
+    link_tree(raw / "images", public / "images")
+
+
+def _by_customer(purchases: pd.DataFrame) -> pd.DataFrame:
+    """Return what each customer bought, in the order of the table."""
+    articles = purchases["article_id"].astype(str)
+    joined = articles.groupby(purchases["customer_id"]).agg(" ".join)
+    return joined.rename("prediction").reset_index()
