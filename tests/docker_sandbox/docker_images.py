@@ -27,11 +27,15 @@ _LEFT_OUT = re.compile(
 
 def ensure_images(api: Any) -> None:
     """Import the images that the engine does not have yet."""
-    present = {tag for image in api.images() for tag in image.get("RepoTags") or ()}
-    if BUSYBOX not in present:
-        _import(api, BUSYBOX, ())
-    if PYTHON not in present:
+    ensure_busybox(api)
+    if not api.images(PYTHON):
         _import(api, PYTHON, _python_files())
+
+
+def ensure_busybox(api: Any) -> None:
+    """Import the small image alone."""
+    if not api.images(BUSYBOX):
+        _import(api, BUSYBOX, ())
 
 
 def _import(api: Any, name: str, files: Iterable[tuple[Path, str]]) -> None:

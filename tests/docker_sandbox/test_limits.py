@@ -54,12 +54,12 @@ def test_an_agent_that_survives_the_death_of_its_child_has_exited(
 
 def test_the_cpu_quota_throttles(sandbox: DockerSandbox, make_job: JobMaker) -> None:
     spin = "(while true; do :; done) & (while true; do :; done) & sleep 3"
-    outcome = sandbox.run(make_job(spin, cpus=0.25))
+    outcome = sandbox.run(make_job(spin, cpus=0.1))
     throttling = outcome.details["throttling"]
-    assert throttling["periods"] > 5
-    assert throttling["throttled_periods"] > throttling["periods"] / 2
+    assert 3 < throttling["throttled_periods"] <= throttling["periods"]
+    assert throttling["throttled_seconds"] > 0.3
     assert outcome.cpu_seconds is not None
-    assert outcome.cpu_seconds < 0.25 * outcome.seconds + 0.3
+    assert outcome.cpu_seconds < 0.1 * outcome.seconds + 0.2
 
 
 def test_a_fork_bomb_is_contained(sandbox: DockerSandbox, make_job: JobMaker) -> None:
@@ -101,7 +101,8 @@ def test_at_the_limit_every_process_may_end_in_peace(
     job = make_job(f'sh -c "{child}"; echo not reached', time_seconds=1.5)
     outcome = sandbox.run(job)
     assert outcome.reason == "time-limit"
-    assert job.log.read_text() == "ready\nsaved\n"
+    lines = job.log.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("ready", "saved")
 
 
 def test_an_agent_that_ignores_sigterm_is_killed(

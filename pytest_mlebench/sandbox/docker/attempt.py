@@ -149,7 +149,11 @@ class Attempt:
 
     def _remove(self, container: Container) -> None:
         with self._phase("remove"):
-            container.remove()
+            try:
+                container.remove()
+            except SandboxError as problem:
+                logger.warning("%s; it is tried again later", problem)
+                self._sandbox.left.append(container)
 
     def _details(
         self, prepared: Prepared, watch: Watch, end: End, log: LogWriter, collected: Collected

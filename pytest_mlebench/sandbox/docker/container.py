@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 from collections.abc import Iterable, Mapping
@@ -17,8 +16,6 @@ from pytest_mlebench.sandbox.log import LogWriter
 EventKind = Literal["died", "oom", "killed", "lost"]
 
 _LAST_OUTPUT = 10.0  # seconds to read what a container said before it ended
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -117,15 +114,16 @@ class Container:
         return End(int(state["ExitCode"]), bool(state["OOMKilled"]), state.get("Error") or "")
 
     def remove(self) -> None:
-        """Remove the container whatever state it is in; what cannot be removed is an orphan."""
+        """Remove the container whatever state it is in."""
         for stream in self._streams:
             with suppress(Exception):  # a broken stream is closed enough
                 stream.close()
-        try:
-            with self._engine.asked("cannot remove the container"):
-                self._engine.api.remove_container(self.id, force=True, v=True)
-        except SandboxError as problem:
-            logger.warning("%s; the next session will try again", problem)
+        self._streams = []
+        with (
+            self._engine.asked("cannot remove the container"),
+            suppress(self._engine.sdk.errors.NotFound),
+        ):
+            self._engine.api.remove_container(self.id, force=True, v=True)
 
     def _follow_output(self, chunks: Iterable[bytes], log: LogWriter) -> None:
         try:

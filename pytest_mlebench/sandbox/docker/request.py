@@ -92,7 +92,7 @@ def _host_config(engine: Engine, job: Job, wiring: Wiring) -> dict[str, Any]:
             types.Ulimit(name="core", soft=0, hard=0),
         ],
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true"],
+        "security_opt": ["no-new-privileges"],
         "init": True,
         "ipc_mode": "private",
         "log_config": {"Type": "none"},  # we read the output as it comes, and bound it

@@ -10,6 +10,7 @@ from pytest_mlebench.errors import ConfigError, SandboxError, UnknownName
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, Outcome
 from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
+from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
@@ -31,6 +32,7 @@ class DockerSandbox:
         self._cache = cache
         self._address = address
         self._grace = grace_seconds
+        self.left: list[Container] = []  # could not be removed, for their engine was gone
 
     @cached_property
     def engine(self) -> Engine:
@@ -78,5 +80,7 @@ class DockerSandbox:
                 f"the attempt needs {job.limits.gpus} GPUs and has a lease of {len(job.gpus)}"
             )
         self.engine.wait_until_it_answers(_PATIENCE)
+        while self.left:
+            self.left.pop().remove()
         with termination_interrupts():
             return Attempt(self, job, grace=self._grace).run()
