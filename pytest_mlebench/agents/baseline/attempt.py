@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from columns import sort_columns
 from learn import learn, prior
 from submission import Submission, places_of
@@ -24,10 +25,10 @@ def attempt(workspace: Workspace) -> int:
     if source is None:
         workspace.log(f"no sample submission in {workspace.data}")
         return 1
-    submission = Submission(source.read(dtype=str, keep_default_na=False), workspace.submission)
+    submission = Submission(source.read_as_written(), workspace.submission)
     submission.save()
     workspace.log(f"handed in the sample: {source.file.name}, {len(submission.table)} rows")
-    tables = read_tables(workspace.data, submission.table.copy())
+    tables = _tables(workspace, submission.table.copy())
     goals = () if tables is None else infer_goals(tables)
     if tables is None or not goals:
         workspace.log("the tables do not tell what to learn: the sample must do")
@@ -37,6 +38,14 @@ def attempt(workspace: Workspace) -> int:
         search.improve()
     workspace.is_accepted()
     return 0
+
+
+def _tables(workspace: Workspace, sample: pd.DataFrame) -> Tables | None:
+    try:
+        return read_tables(workspace.data, sample)
+    except ValueError as problem:
+        workspace.log(f"the tables cannot be read: {problem}")
+        return None
 
 
 class Search:

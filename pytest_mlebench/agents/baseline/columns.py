@@ -40,7 +40,7 @@ def sort_columns(frame: pd.DataFrame) -> Columns:
 
 
 def _kind(values: pd.Series) -> str | None:
-    if values.nunique() < 2:
+    if values.map(type).isin((list, dict)).any() or values.nunique() < 2:
         return None
     if pd.api.types.is_bool_dtype(values.dtype):
         return "category"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -12,7 +12,7 @@ import pandas as pd
 
 MOST_ROWS = 300_000  # of the training table: a baseline need not see more
 
-_SUFFIXES = (".csv", ".tsv")
+_SUFFIXES = (".csv", ".tsv", ".json")
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,29 @@ class Source:
     member: str | None = None
 
     @property
-    def stem(self) -> str:
-        """Return the table's name in lower case: ``train`` for ``Train.csv.zip``."""
-        return Path(self.member or self.file).name.partition(".")[0].lower()
+    def name(self) -> str:
+        """Return the table's name in lower case."""
+        return Path(self.member or self.file).name.lower()
 
-    def read(self, **options: Any) -> pd.DataFrame:
-        """Read the table."""
-        separator = "\t" if Path(self.member or self.file).suffix == ".tsv" else ","
+    @property
+    def stem(self) -> str:
+        """Return ``train`` for ``Train.csv.zip``."""
+        return self.name.partition(".")[0]
+
+    def read(self, *, as_text: Iterable[str] = (), rows: int | None = None) -> pd.DataFrame:
+        """Read the table, or its first rows; some columns stay as they are written."""
+        types: Any = dict.fromkeys(as_text, str)
         with self._open() as stream:
-            return pd.DataFrame(pd.read_csv(stream, sep=separator, low_memory=False, **options))
+            if self.name.endswith(".json"):
+                frame = pd.read_json(stream, convert_dates=False, dtype=False)
+                return frame.astype({name: types[name] for name in types if name in frame})[:rows]
+            separator = "\t" if self.name.endswith(".tsv") else ","
+            return pd.read_csv(stream, sep=separator, dtype=types, nrows=rows, low_memory=False)
+
+    def read_as_written(self) -> pd.DataFrame:
+        """Read the table with every value as text."""
+        with self._open() as stream:
+            return pd.read_csv(stream, dtype=str, keep_default_na=False)
 
     def _open(self) -> IO[bytes]:
         if self.member is None:
@@ -41,11 +55,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Tables:
-    """The three tables of a competition; ``ids`` are the sample's columns that name rows."""
+    """The tables of a competition; ``ids`` are the sample's columns that name rows."""
 
     sample: pd.DataFrame  # as text, so that ids stay as they are
     train: pd.DataFrame
-    test: pd.DataFrame
+    test: pd.DataFrame  # where there is none, the ids alone
     ids: tuple[str, ...]
 
 
@@ -58,17 +72,16 @@ def find_sample(folder: Path) -> Source | None:
 def read_tables(folder: Path, sample: pd.DataFrame) -> Tables | None:
     """Return the tables of *folder*, or None where there is nothing to learn from."""
     sources = [source for source in _sources(folder) if not _is_sample(source)]
-    tests = _called("test", sources)
+    tests = _called("test", sources)[:1]
     trains = _called("train", sources) + _called("label", sources)
-    if not tests or not trains:
+    if not trains:
         return None
-    columns = tests[0].read(nrows=0).columns
-    ids = tuple(name for name in sample.columns if name in columns) or (str(sample.columns[0]),)
-    as_text = dict.fromkeys(ids, str)
+    known = {name for test in tests for name in test.read(rows=1).columns}
+    ids = tuple(name for name in sample.columns if name in known) or (str(sample.columns[0]),)
     return Tables(
         sample=sample,
-        train=_joined([one.read(nrows=MOST_ROWS, dtype=as_text) for one in trains], ids[0]),
-        test=tests[0].read(dtype=as_text),
+        train=_joined([one.read(as_text=ids, rows=MOST_ROWS) for one in trains], ids[0]),
+        test=tests[0].read(as_text=ids) if tests else sample[list(ids)],
         ids=ids,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,11 +52,14 @@ def infer_goals(tables: Tables) -> tuple[Goal, ...]:
     if all(name in offered for name in wanted):
         if len(wanted) > 1 and _is_one_hot(train[list(wanted)]):
             return (Goal("classes", wanted, wanted, wanted),)
-        return tuple(_single(train[name], sample[name], name) for name in wanted)
+        return _only(_single(train[name], sample[name], name) for name in wanted)
     if len(wanted) == 1 and (name := _same_thing(wanted[0], offered)):
-        return (_single(train[name], sample[wanted[0]], wanted[0]),)
-    spread = (_spread(train[name], wanted) for name in offered)
-    return tuple(goal for goal in spread if goal is not None)[:1]
+        return _only([_single(train[name], sample[wanted[0]], wanted[0])])
+    return _only(_spread(train[name], wanted) for name in offered)[:1]
+
+
+def _only(goals: Iterable[Goal | None]) -> tuple[Goal, ...]:
+    return tuple(goal for goal in goals if goal is not None)
 
 
 def _is_one_hot(frame: pd.DataFrame) -> bool:
@@ -86,18 +90,21 @@ def _common_prefix(names: tuple[str, ...]) -> str:
     return low[:size]
 
 
-def _single(values: pd.Series, sample: pd.Series, column: str) -> Goal:
-    classes = tuple(sorted(values.dropna().unique()))
+def _single(values: pd.Series, sample: pd.Series, column: str) -> Goal | None:
+    """Return the goal of one column; none if its values are neither numbers nor labels."""
+    values = values.dropna()
+    classes = tuple(sorted(values.unique()))
     sources, columns = (str(values.name),), (column,)
     examples = pd.to_numeric(sample, errors="coerce")
     whole = bool((examples % 1 == 0).all()) and not sample.str.contains(".", regex=False).any()
     if not examples.notna().all() or not (_is_number(values) or len(classes) == 2):
-        return Goal("label", sources, columns, classes)
+        labels = 1 < len(classes) <= len(values) / 2
+        return Goal("label", sources, columns, classes) if labels else None
     if len(classes) == 2:
         varied = whole and examples.nunique() > 1
         form: Form = "label" if varied else "probability"
         return Goal(form, sources, columns, classes, sure=varied or not whole)
-    if whole and bool((values.dropna() % 1 == 0).all()) and len(classes) <= MOST_LABELS:
+    if whole and bool((values % 1 == 0).all()) and len(classes) <= MOST_LABELS:
         return Goal("label", sources, columns, classes)
     return Goal("number", sources, columns)
 
