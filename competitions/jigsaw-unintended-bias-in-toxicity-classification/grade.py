@@ -7,32 +7,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-IDENTITIES = [
-    "male",
-    "female",
-    "homosexual_gay_or_lesbian",
-    "christian",
-    "jewish",
-    "muslim",
-    "black",
-    "white",
-    "psychiatric_or_mental_illness",
-]
 CUT = 0.5
 POWER = -5
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
-    """Return the mean of the overall AUC and the three bias means."""
+def grade(submission: pd.DataFrame, answers: pd.DataFrame, identities: list[str]) -> float:
+    """Return the mean of the overall AUC and the three bias means over identities."""
     toxic = answers["toxicity"].to_numpy() >= CUT
     flagged = submission["prediction"].to_numpy() >= CUT
     everyone = np.ones(len(toxic), dtype=bool)
     bias = np.array(
         [
             [_area(toxic, flagged, rows) for rows in _subsets(toxic, mentioned)]
-            for mentioned in (answers[IDENTITIES] >= CUT).to_numpy().T
+            for mentioned in (answers[identities] >= CUT).to_numpy().T
         ]
     )
     return float(np.mean([_area(toxic, flagged, everyone), *_power_means(bias)]))

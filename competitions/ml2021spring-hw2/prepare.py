@@ -34,7 +34,7 @@ def _load(raw: Path, name: str) -> Any:
     """Return an array of the raw data, which stays on disk."""
     path = require(raw / FOLDER / name)
     with reading(path):
-        return np.load(path, mmap_mode="r")
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 def _save(array: Any, public: Path, name: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing import (
     link_all,
     link_named,
@@ -33,4 +34,6 @@ def _listed(photos: Path) -> pd.DataFrame:
     """Return the photos in the order of species and names."""
     folders = sorted(path for path in require(photos).iterdir() if path.is_dir())
     rows = [(path.name, folder.name) for folder in folders for path in list_files(folder, "*.png")]
+    if not rows:
+        raise PreparationError(f"{photos} has no folders with .png files")
     return pd.DataFrame(rows, columns=["file", "species"])

@@ -68,8 +68,13 @@ def write_json(data: Any, path: Path, **options: Any) -> None:
 
 
 def one_hot(labels: pd.Series[Any], classes: Sequence[Any]) -> pd.DataFrame:
-    """Return a column of 0/1 integers for each class."""
+    """Return a column of 0/1 integers for each class, of which every label must be one."""
     hits = labels.to_numpy()[:, None] == np.asarray(classes, dtype=object)[None, :]
+    unknown = labels[~hits.any(axis=1)]
+    if len(unknown):
+        raise PreparationError(
+            f"column {labels.name!r} has {unknown.iloc[0]!r}, none of the {len(classes)} classes"
+        )
     return pd.DataFrame(hits.astype(np.int64), columns=list(classes), index=labels.index)
 
 

@@ -1,0 +1,41 @@
+"""Making tables for the answers, linking files by name, and what is said when that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pytest_mlebench.errors import PreparationError
+from pytest_mlebench.preparing import link_named, one_hot
+
+
+def test_one_hot_has_a_column_for_each_class_and_keeps_the_rows() -> None:
+    labels = pd.Series(["b", "a", "b"], index=[7, 3, 5])
+    table = one_hot(labels, ("a", "b", "c"))
+    assert table.to_dict("list") == {"a": [0, 1, 0], "b": [1, 0, 1], "c": [0, 0, 0]}
+    assert table.index.tolist() == [7, 3, 5]
+    assert {str(dtype) for dtype in table.dtypes} == {"int64"}
+
+
+def test_a_label_of_no_class_is_named() -> None:
+    with pytest.raises(PreparationError) as caught:
+        one_hot(pd.Series(["a", "x"], name="breed"), ["a", "b"])
+    assert str(caught.value) == "column 'breed' has 'x', none of the 2 classes"
+
+
+def test_files_are_linked_by_name(tmp_path: Path) -> None:
+    raw, public = tmp_path / "raw", tmp_path / "public"
+    for name in ("rust/1.jpg", "2.jpg", "3.jpg"):
+        (raw / name).parent.mkdir(parents=True, exist_ok=True)
+        (raw / name).write_text(name)
+    link_named(pd.Series(["rust/1", 2]), raw, public, ".jpg")
+    found = {path.relative_to(public).as_posix() for path in public.rglob("*.jpg")}
+    assert found == {"rust/1.jpg", "2.jpg"}
+    assert (public / "2.jpg").samefile(raw / "2.jpg")
+
+
+def test_a_file_that_is_named_but_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PreparationError, match=r"raw/9\.jpg: no such file in the raw data"):
+        link_named([9], tmp_path / "raw", tmp_path / "public", ".jpg")
