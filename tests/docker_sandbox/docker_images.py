@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-BUSYBOX = "mlebench-test/busybox:1"
-PYTHON = "mlebench-test/python:1"
+BUSYBOX = "mlebench-test/busybox:2"
+PYTHON = "mlebench-test/python:2"
 
 _LINKS = (("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"))
 _FOLDERS = ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "home", "root", "tmp", "var")
@@ -59,7 +59,8 @@ def _skeleton(tar: tarfile.TarFile) -> None:
     busybox = _program("busybox")
     _add(tar, "usr/bin/busybox", tarfile.REGTYPE, content=busybox.read_bytes(), mode=0o755)
     listing = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
-    for applet in {*listing.stdout.split(), "bash"} - {"busybox"}:
+    _add(tar, "usr/bin/bash", tarfile.REGTYPE, content=b'#!/bin/sh\nexec sh "$@"\n', mode=0o755)
+    for applet in set(listing.stdout.split()) - {"busybox", "bash"}:
         _add(tar, f"usr/bin/{applet}", tarfile.SYMTYPE, link="busybox")
 
 

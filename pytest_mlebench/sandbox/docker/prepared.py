@@ -118,9 +118,9 @@ def choose_account(passwd: str, configured: str, user: tuple[int, int] | None) -
     accounts = {account.name: account for account in _accounts(passwd)}
     by_uid = {account.uid: account for account in accounts.values()}
     if user is None:
-        known = _configured(configured, accounts, by_uid) or accounts.get(_REFERENCE_USER)
-        if known is not None and known.uid != 0:
-            return known
+        for known in (_configured(configured, accounts, by_uid), accounts.get(_REFERENCE_USER)):
+            if known is not None and known.uid != 0:
+                return known
         user = (1000, 1000)
     if user[0] in by_uid and user[0] != 0:
         return replace(by_uid[user[0]], gid=user[1])

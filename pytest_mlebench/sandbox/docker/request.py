@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job, contract_environment
 from pytest_mlebench.sandbox.docker.engine import Engine
@@ -41,7 +42,7 @@ def container_request(
     return {
         "image": prepared.name,
         "entrypoint": [HELPER],  # the image's own may want answers: the reference's does
-        "command": ["run", *relays, "--", *command(job, prepared)],
+        "command": ["run", *relays, "--", *command(job.agent, prepared)],
         "environment": _environment(job, prepared) | dict(wiring.environment),
         "user": f"{account.uid}:{account.gid}",
         "working_dir": AGENT_DIR,
@@ -54,12 +55,12 @@ def container_request(
     }
 
 
-def command(job: Job, prepared: Prepared) -> tuple[str, ...]:
+def command(agent: Agent, prepared: Prepared) -> tuple[str, ...]:
     """Return what starts the agent: its own command, else start.sh, else what the image starts."""
-    if chosen := job.agent.command or prepared.start:
+    if chosen := agent.command or prepared.start:
         return chosen
     raise ConfigError(
-        f"agent {job.agent.name!r} has nothing to start: its image {prepared.image.name!r} has "
+        f"agent {agent.name!r} has nothing to start: its image {prepared.image.name!r} has "
         f"neither {AGENT_DIR}/start.sh nor a CMD, and agent.toml no command="
     )
 

@@ -14,6 +14,7 @@ from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
+from pytest_mlebench.sandbox.docker.request import command
 from pytest_mlebench.sandbox.signals import termination_interrupts
 
 GRACE = 30.0  # seconds between the request to end and the end
@@ -61,6 +62,7 @@ class DockerSandbox:
             raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)
         agent.environment()
         prepared = self.prepare(agent)
+        command(agent, prepared)
         lines = [
             f"engine: {facts.describe()}",
             f"image: {prepared.image.name} ({prepared.image.digest})",
