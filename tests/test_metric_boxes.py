@@ -1,0 +1,138 @@
+"""Boxes: reading them, their overlaps, precision curves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import average_precision_score
+
+from pytest_mlebench.errors import GraderError, InvalidSubmission
+from pytest_mlebench.grading.metrics import boxes
+from pytest_mlebench.grading.metrics.boxes import (
+    BoxFormat,
+    average_precision,
+    corner_iou,
+    precision_recall,
+    rectangle_overlaps,
+)
+
+
+def test_boxes_are_read_with_their_rows_and_labels() -> None:
+    read = BoxFormat(3).read(["p", "q", "r"], ["cat 1 2 dog 1e3 -4", "", "cat nan 1_0"])
+    assert read.rows.tolist() == [0, 0, 2]
+    assert read.labels.tolist() == ["cat", "dog", "cat"]
+    np.testing.assert_array_equal(read.numbers, [[1, 2], [1000, -4], [np.nan, 10]])
+    assert {key: at.tolist() for key, at in read.groups.items()} == {
+        (0, "cat"): [0],
+        (0, "dog"): [1],
+        (2, "cat"): [2],
+    }
+
+
+def test_the_label_may_stand_last_or_be_missing() -> None:
+    assert BoxFormat(2, label=1).read([1], ["0.5 car"]).labels.tolist() == ["car"]
+    assert BoxFormat(2, label=None).read([1], ["3 0.5"]).numbers.tolist() == [[3, 0.5]]
+
+
+def test_white_space_counts_only_where_the_format_says_so() -> None:
+    assert len(BoxFormat(2, separator=None).read([1], [" a\t1  b 2 "]).rows) == 2
+    assert len(BoxFormat(2, separator=None).read([1], ["   "]).rows) == 0
+    assert BoxFormat(2).read([1], [" 4"]).labels.tolist() == [""]
+
+
+def test_no_boxes_at_all_have_no_groups() -> None:
+    nothing = BoxFormat(6).read(["a"], [""])
+    assert nothing.numbers.shape == (0, 5)
+    assert not nothing.groups
+
+
+@pytest.mark.parametrize(
+    ("separator", "text", "message"),
+    [
+        (
+            " ",
+            "a 1  2",
+            "predictions must be groups of 3 tokens with single blanks between them, "
+            "given: 4 tokens for id q",
+        ),
+        (
+            None,
+            "a 1",
+            "predictions must be groups of 3 tokens with white space between them, "
+            "given: 2 tokens for id q",
+        ),
+        (" ", "a 1 2 b 3 x", "a prediction must have a number here, given: 'x' for id q"),
+        (" ", "a 1 2 b  3", "a prediction must have a number here, given: '' for id q"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(separator: str | None, text: str, message: str) -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        BoxFormat(3, separator=separator).read(["p", "q"], ["a 1 2", text])
+    assert str(caught.value) == message
+
+
+def test_broken_answers_are_not_the_agents_fault() -> None:
+    assert len(BoxFormat(2).read_truth([1, 2], pd.Series([None, "a 1"])).rows) == 1
+    with pytest.raises(GraderError, match="the answers are damaged: predictions must be groups"):
+        BoxFormat(2).read_truth([1], pd.Series(["a"]))
+
+
+def test_overlaps_of_boxes_by_their_corners() -> None:
+    box = np.array([[0.0, 0, 10, 10]])
+    others = np.array(
+        [[0, 0, 10, 10], [5, 0, 15, 10], [10, 0, 20, 10], [10, 10, 0, 0], [0, 0, np.nan, 10]]
+    )
+    np.testing.assert_allclose(corner_iou(box, others), [[1, 1 / 3, 0, 0, 0]])
+    assert corner_iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0]]
+
+
+def test_precision_never_rises_with_recall() -> None:
+    hits = np.array([[0, 1], [1, 1], [1, 0]], dtype=bool)
+    precision, recall = precision_recall(hits, truths=4)
+    np.testing.assert_allclose(precision, [[2 / 3, 1], [2 / 3, 1], [2 / 3, 2 / 3]])
+    np.testing.assert_allclose(recall, [[0, 0.25], [0.25, 0.5], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_average_precision_treats_equal_confidences_as_one(seed: int) -> None:
+    random = np.random.RandomState(seed)
+    hits, confidence = random.rand(60) < 0.4, random.randint(-3, 5, 60) / 4
+    expected = average_precision_score(hits, confidence)
+    assert average_precision(hits, confidence) == pytest.approx(expected, rel=1e-12)
+
+
+def test_overlaps_of_turned_rectangles() -> None:
+    unit = [5.0, 7, 2, 2, 0]
+    others = np.array(
+        [
+            [5, 7, 2, 2, 0],  # itself
+            [6, 7, 2, 2, 0],  # half of it
+            [5, 7, 2, 2, np.pi / 4],  # an octagon
+            [5, 7, 1, 1, 1.234],  # within it
+            [7, 9, 2, 2, 0],  # touching at a corner
+            [500, 7, 2, 2, 0],
+            [5, 7, 100, 100, 0.3],  # around it
+        ]
+    )
+    expected = [[4, 2, 8 * (np.sqrt(2) - 1), 1, 0, 0, 4]]
+    np.testing.assert_allclose(rectangle_overlaps(np.array([unit]), others), expected, atol=1e-12)
+    np.testing.assert_allclose(rectangle_overlaps(others, np.array([unit])).T, expected, atol=1e-12)
+
+
+def test_overlaps_agree_with_counted_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boxes, "PAIRS_AT_ONCE", 4)
+    random = np.random.RandomState(0)
+    low, high = [1, 1, 1, 1, -4], [4, 4, 4, 3, 4]
+    some, others = random.uniform(low, high, (3, 5)), random.uniform(low, high, (5, 5))
+    points = np.stack(np.meshgrid(*[np.linspace(-2, 7, 901)] * 2), axis=-1).reshape(-1, 2)
+    counted = np.array(
+        [[(_inside(points, a) & _inside(points, b)).sum() * 1e-4 for b in others] for a in some]
+    )
+    np.testing.assert_allclose(rectangle_overlaps(some, others), counted, atol=0.05)
+
+
+def _inside(points: np.ndarray, rectangle: np.ndarray) -> np.ndarray:
+    x, y, length, width, yaw = rectangle
+    turned = (points - [x, y]) @ np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    return (np.abs(turned) <= [length / 2, width / 2]).all(axis=1)
