@@ -1,0 +1,105 @@
+"""Mean over samples, ten IoU thresholds and classes of the average precision of boxes in 3D."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.grading.metrics.boxes import (
+    Boxes,
+    BoxFormat,
+    precision_recall,
+    rectangle_corners,
+    rectangle_overlaps,
+)
+
+FORMAT = BoxFormat(9, label=8)
+CONFIDENCE, X, Y, Z, WIDTH, LENGTH, HEIGHT, YAW = range(8)
+GROUND = [X, Y, LENGTH, WIDTH, YAW]
+SIZES = [WIDTH, LENGTH, HEIGHT]
+THRESHOLDS = np.arange(0.5, 1.0, 0.05)
+RIGHT_ANGLE = 1e-8  # how far from zero the product of two sides at a corner may be
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def check(submission: pd.DataFrame) -> None:
+    """Refuse predictions that are not groups of eight numbers and a class."""
+    _read(submission)
+
+
+def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
+    """Return the mean over samples of the mean over the classes that occur in the sample."""
+    truth = FORMAT.read_truth(answers["Id"], answers["PredictionString"])
+    boxes = _read(submission)
+    scores = pd.DataFrame(truth.groups.keys(), columns=["sample", "class"])
+    scores["precision"] = [_precision(key, truth, boxes, submission["Id"]) for key in truth.groups]
+    means = scores.groupby("sample")["precision"].mean()
+    return float(means.reindex(range(len(answers))).to_numpy().mean())
+
+
+def _read(submission: pd.DataFrame) -> Boxes:
+    texts = ["" if text.isspace() else text for text in submission["PredictionString"]]
+    return FORMAT.read(submission["Id"], texts)
+
+
+def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes, ids: pd.Series[str]) -> float:
+    """Return the average precision of a class in a sample, averaged over the thresholds."""
+    if key not in boxes.groups:
+        return 0.0
+    true, given = truth.numbers[truth.groups[key]], boxes.numbers[boxes.groups[key]]
+    _refuse_impossible(given, ids.iloc[key[0]])
+    # Python's sort and not numpy's: it leaves confidences that are not numbers where they stand
+    order = sorted(range(len(given)), key=given[:, CONFIDENCE].tolist().__getitem__, reverse=True)
+    hits = _hits(_iou(given[order], true))
+    precision, _ = precision_recall(hits, len(true))
+    return float((hits * precision).sum(axis=0).mean() / len(true))
+
+
+def _refuse_impossible(boxes: Array, name: str) -> None:
+    """Refuse boxes that have no size or no place."""
+    wrong = np.flatnonzero(np.isnan(boxes[:, X:]).any(axis=1))
+    if len(wrong):
+        raise InvalidSubmission(f"a box must have numbers, given: {_show(boxes[wrong[0]], name)}")
+    wrong = np.flatnonzero((boxes[:, SIZES] <= 0).any(axis=1))
+    if len(wrong):
+        raise InvalidSubmission(
+            f"the sizes of a box must be positive, given: {_show(boxes[wrong[0]], name)}"
+        )
+    with np.errstate(all="ignore"):
+        corners = boxes[:, None, [X, Y]] + rectangle_corners(*boxes[:, [LENGTH, WIDTH, YAW]].T)
+        sides = np.roll(corners, -1, axis=1) - corners
+        products = (sides * np.roll(sides, 1, axis=1)).sum(axis=2)
+    wrong = np.flatnonzero(~(np.abs(products) <= RIGHT_ANGLE).all(axis=1))
+    if len(wrong):
+        raise InvalidSubmission(
+            f"a box is too large or too far away, given: {_show(boxes[wrong[0]], name)}"
+        )
+
+
+def _show(box: Array, name: str) -> str:
+    return f"{' '.join(f'{number:g}' for number in box)} for id {name}"
+
+
+def _iou(boxes: Array, truth: Array) -> Array:
+    """Return intersection over union of the volumes of all pairs."""
+    low = np.fmax.outer(boxes[:, Z] - boxes[:, HEIGHT] / 2, truth[:, Z] - truth[:, HEIGHT] / 2)
+    high = np.fmin.outer(boxes[:, Z] + boxes[:, HEIGHT] / 2, truth[:, Z] + truth[:, HEIGHT] / 2)
+    common = rectangle_overlaps(boxes[:, GROUND], truth[:, GROUND]) * np.clip(high - low, 0, None)
+    volumes = np.add.outer(boxes[:, SIZES].prod(axis=1), truth[:, SIZES].prod(axis=1))
+    return np.clip(common / (volumes - common), 0, 1)
+
+
+def _hits(shares: Array) -> Array:
+    """Tell for each threshold which boxes hit: each tries its best truth, once taken it is gone."""
+    best = shares.argmax(axis=1)
+    above = shares.max(axis=1)[:, None] > THRESHOLDS
+    hits = np.zeros_like(above)
+    for number in range(len(THRESHOLDS)):
+        candidates = np.flatnonzero(above[:, number])
+        _, first = np.unique(best[candidates], return_index=True)
+        hits[candidates[first], number] = True
+    return hits

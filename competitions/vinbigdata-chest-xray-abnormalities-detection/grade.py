@@ -1,0 +1,111 @@
+"""Mean over classes of the COCO average precision at IoU 0.4, as the reference computes it.
+
+Two oddities of the reference shape every score and are kept: x_max and y_max are taken for width
+and height where overlaps are measured, and number 0 stands for "no match", so that a match with
+the very first answer is a false alarm and a truth that the very first prediction takes stays free.
+Images are numbered in the order of their ids, whatever the order of the rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.frames import read_frame
+from pytest_mlebench.grading.metrics.boxes import BoxFormat, precision_recall
+
+FORMAT = BoxFormat(6, label=None)
+COORDINATES = ["x_min", "y_min", "x_max", "y_max"]
+COLUMNS = ["class_id", "confidence", *COORDINATES]
+GROUP = ["image", "class_id"]
+IOU = 0.4
+MOST_BOXES = 100  # of an image and class, the surest ones
+LARGEST_AREA = 1e10
+RECALLS = np.linspace(0, 1, 101)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def read_answers(private: Path) -> pd.DataFrame:
+    """Return a row for each image, its true boxes written like predictions."""
+    truth = read_frame(private / "answers.csv").assign(confidence=1)
+    truth["PredictionString"] = truth[COLUMNS].astype(str).agg(" ".join, axis=1)
+    return truth.groupby("image_id", as_index=False)["PredictionString"].agg(" ".join)
+
+
+def check(submission: pd.DataFrame) -> None:
+    """Refuse predictions that are not groups of six numbers, the first a finite one."""
+    _boxes(submission)
+
+
+def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
+    """Return the mean over the classes of the answers."""
+    truth = _boxes(answers)
+    truth["ignored"] = _is_out_of_range(truth)
+    boxes = _matched(_boxes(submission), truth)
+    counted = boxes[~boxes["ignored"]]
+    hits = {name: part["hit"].to_numpy() for name, part in counted.groupby("class_id")}
+    totals = truth[~truth["ignored"]].groupby("class_id").size()
+    scores = [_precision(hits[name], n) if name in hits else 0.0 for name, n in totals.items()]
+    return float(np.mean(scores))
+
+
+def _boxes(table: pd.DataFrame) -> pd.DataFrame:
+    """Return all boxes of a table, numbered as they stand there."""
+    read = FORMAT.read(table["image_id"], table["PredictionString"])
+    boxes = pd.DataFrame(read.numbers, columns=COLUMNS).assign(image=read.rows)
+    wrong = np.flatnonzero(~np.isfinite(boxes["class_id"]))
+    if len(wrong):
+        row = wrong[0]
+        raise InvalidSubmission(
+            f"a class must be a finite number, given: {boxes['class_id'].iloc[row]} "
+            f"for id {table['image_id'].iloc[read.rows[row]]}"
+        )
+    boxes["class_id"] = np.trunc(boxes["class_id"]) + 0.0  # no negative zero
+    return boxes.assign(number=np.arange(len(boxes)))
+
+
+def _matched(boxes: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
+    """Return the boxes that count, the surest first, with what became of them.
+
+    An image has one truth of a class at most, and the first box that meets it takes it.
+    """
+    boxes = boxes.iloc[np.argsort(-boxes["confidence"].to_numpy(), kind="stable")]
+    boxes = boxes[boxes.groupby(GROUP).cumcount() < MOST_BOXES]
+    pairs = boxes.merge(truth, on=GROUP, how="left", suffixes=("", "_true"), validate="m:1")
+    meets = pairs["number_true"].notna() & ~(_iou(pairs) < IOU)
+    meeting = pairs[meets].groupby(GROUP)["number"]
+    turn = meeting.cumcount().reindex(pairs.index, fill_value=-1)
+    first = meeting.transform("first").reindex(pairs.index, fill_value=-1)
+    takes = (turn == 0) | ((turn == 1) & (first == 0))
+    pairs["hit"] = takes & (pairs["number_true"] != 0)
+    pairs["ignored"] = np.where(pairs["hit"], pairs["ignored"].eq(True), _is_out_of_range(pairs))
+    return pairs
+
+
+def _iou(pairs: pd.DataFrame) -> Array:
+    """Return intersection over union, with x_max for the width and y_max for the height."""
+    numbers = pairs[COORDINATES].to_numpy()
+    true = pairs[[f"{name}_true" for name in COORDINATES]].to_numpy()
+    (start, size), (true_start, true_size) = (np.split(part, 2, axis=1) for part in (numbers, true))
+    with np.errstate(all="ignore"):
+        sides = np.fmin(start + size, true_start + true_size) - np.fmax(start, true_start)
+        common = sides.prod(axis=1)
+        shares = common / (size.prod(axis=1) + true_size.prod(axis=1) - common)
+    return np.where((sides <= 0).any(axis=1), 0.0, shares)
+
+
+def _is_out_of_range(boxes: pd.DataFrame) -> Array:
+    area = (boxes["x_max"] - boxes["x_min"]) * (boxes["y_max"] - boxes["y_min"])
+    return ((area < 0) | (area > LARGEST_AREA)).to_numpy()
+
+
+def _precision(hits: Array, truths: int) -> float:
+    """Return the mean precision at 101 recalls, 0 for those that are not reached."""
+    precision, recall = precision_recall(hits, truths)
+    places = np.searchsorted(recall, RECALLS)
+    return float(np.append(precision, 0.0)[places].mean())
