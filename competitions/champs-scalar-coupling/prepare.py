@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import link_all, read_csv, split_groups, write_csv
+from pytest_mlebench.preparing import link_named, read_csv, split_groups, write_csv
 
 TARGET = "scalar_coupling_constant"
 COLUMNS = ["id", "molecule_name", "atom_index_0", "atom_index_1", "type", TARGET]
@@ -30,7 +30,4 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     for name in SIDE_TABLES:
         table = read_csv(raw / name, needs=["molecule_name"])
         write_csv(table[table["molecule_name"].isin(molecules)], public / name)
-    link_all(
-        (raw / "structures" / f"{molecule}.xyz", public / "structures" / f"{molecule}.xyz")
-        for molecule in molecules
-    )
+    link_named(molecules, raw / "structures", public / "structures", ".xyz")

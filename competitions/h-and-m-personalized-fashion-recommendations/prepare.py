@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import pandas as pd
 
-from pytest_mlebench.preparing import link, link_tree, read_csv, reading, write_csv
+from pytest_mlebench.preparing import link_named, link_tree, read_csv, reading, write_csv
 
 TEST_DAYS = 7  # before the last day, which is a test day too
 UNCHANGED = ("articles.csv", "customers.csv", "sample_submission.csv")
@@ -18,13 +19,12 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     path = raw / "transactions_train.csv"
     purchases = read_csv(path, needs=COLUMNS)
     with reading(path):
-        last = pd.to_datetime(purchases["t_dat"].max(), format="%Y-%m-%d")
-    first = (last - pd.Timedelta(days=TEST_DAYS)).strftime("%Y-%m-%d")
-    is_test = purchases["t_dat"] >= first
+        last = date.fromisoformat(purchases["t_dat"].max())
+    first = last - timedelta(days=TEST_DAYS)
+    is_test = purchases["t_dat"] >= first.isoformat()
     write_csv(purchases[~is_test], public / "transactions_train.csv")
     write_csv(_by_customer(purchases[is_test]), private / "answers.csv")
-    for name in UNCHANGED:
-        link(raw / name, public / name)
+    link_named(UNCHANGED, raw, public)
     link_tree(raw / "images", public / "images")
 
 

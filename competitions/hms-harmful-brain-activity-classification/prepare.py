@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import link_all, link_tree, read_csv, split_by, write_csv
+from pytest_mlebench.preparing import link_named, link_tree, read_csv, split_by, write_csv
 
 IDS = ["spectrogram_id", "eeg_id", "patient_id"]
 VOTES = ["seizure_vote", "lpd_vote", "gpd_vote", "lrda_vote", "grda_vote", "other_vote"]
@@ -23,9 +23,7 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     votes = test[VOTES].div(test[VOTES].sum(axis=1), axis=0)
     write_csv(test[["eeg_id"]].join(votes), private / "gold_submission.csv")
     link_tree(raw / "example_figures", public / "example_figures")
-    link_all(
-        (raw / f"train_{kind}" / f"{name}.parquet", public / f"{part}_{kind}" / f"{name}.parquet")
-        for part, table in (("train", train), ("test", test))
-        for kind, column in RECORDINGS.items()
-        for name in table[column].unique()
-    )
+    for part, table in (("train", train), ("test", test)):
+        for kind, column in RECORDINGS.items():
+            recordings, target = raw / f"train_{kind}", public / f"{part}_{kind}"
+            link_named(table[column].unique(), recordings, target, ".parquet")

@@ -7,7 +7,7 @@ from random import Random
 
 import pandas as pd
 
-from pytest_mlebench.preparing import link, list_tar, read_csv, require, write_csv
+from pytest_mlebench.preparing import link, link_named, list_tar, read_csv, require, write_csv
 
 TEST_ARCHIVE = "training4.tar.gz"
 GESTURES = 20
@@ -35,8 +35,7 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     write_csv(test, public / "test.csv")
     write_csv(test.assign(Sequence=_guesses(len(test))), public / "randomPredictions.csv")
     link(raw / TEST_ARCHIVE, public / "test.tar.gz")
-    for name in UNCHANGED:
-        link(raw / name, public / name)
+    link_named(UNCHANGED, raw, public)
 
 
 def _recordings(archive: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import link_all, read_csv_inexact, split_by, write_csv
+from pytest_mlebench.preparing import link_named, read_csv_inexact, split_by, write_csv
 
 TABLES = ("baseline_helmets", "player_tracking", "video_metadata")
 VIEWS = ("All29", "Endzone", "Sideline")
@@ -24,9 +24,6 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
         table = read_csv_inexact(raw / f"train_{name}.csv", needs=["game_play"])
         for part, members in plays.items():
             write_csv(table[table["game_play"].isin(members)], public / f"{part}_{name}.csv")
-    link_all(
-        (raw / "train" / f"{play}_{view}.mp4", public / part / f"{play}_{view}.mp4")
-        for part, members in plays.items()
-        for play in members
-        for view in VIEWS
-    )
+    for part, members in plays.items():
+        videos = [f"{play}_{view}" for play in members for view in VIEWS]
+        link_named(videos, raw / "train", public / part, ".mp4")

@@ -13,7 +13,7 @@ VISITS = ["Patient", "Weeks", "FVC", "Percent", "Age", "Sex", "SmokingStatus"]
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the patients and ask for every week of them."""
-    visits = read_csv(raw / "train.csv", needs=VISITS)
+    visits = read_csv(raw / "train.csv", needs=VISITS, dtype={"Weeks": "int64"})
     train, test = split_groups(visits, "Patient", 0.1)
     first = test.sort_values("Weeks", kind="stable").groupby("Patient").first().reset_index()
     weeks = _every_week(test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import link_all, read_csv, split_rows, write_csv
+from pytest_mlebench.preparing import link_named, read_csv, split_rows, write_csv
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
@@ -14,8 +14,5 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     write_csv(train, public / "train.csv")
     write_csv(test.assign(time_to_eruption=0), public / "sample_submission.csv")
     write_csv(test, private / "test.csv")
-    link_all(
-        (raw / "train" / f"{segment}.csv", public / name / f"{segment}.csv")
-        for name, part in (("train", train), ("test", test))
-        for segment in part["segment_id"]
-    )
+    for name, part in (("train", train), ("test", test)):
+        link_named(part["segment_id"], raw / "train", public / name, ".csv")

@@ -10,7 +10,14 @@ from collections.abc import Collection
 from pathlib import Path
 from random import Random
 
-from pytest_mlebench.preparing import link_all, link_tree, list_files, read_csv, require, write_csv
+from pytest_mlebench.preparing import (
+    link_named,
+    link_tree,
+    list_files,
+    read_csv,
+    require,
+    write_csv,
+)
 
 TRAIN_SHARE = 0.1
 STUDY = "StudyInstanceUID"
@@ -38,10 +45,8 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     write_csv(answers.drop(columns="fractured"), public / "test.csv")
     write_csv(answers[["row_id"]].assign(fractured=0.5), public / "sample_submission.csv")
 
-    link_all(
-        (raw / "segmentations" / f"{name}.nii", public / "segmentations" / f"{name}.nii")
-        for name in (*both, *only_segmented)
-    )
+    segments = [*both, *only_segmented]
+    link_named(segments, raw / "segmentations", public / "segmentations", ".nii")
     for name in names:
         part = "train_images" if name in train_names else "test_images"
         link_tree(require(raw / "train_images" / name), public / part / name)

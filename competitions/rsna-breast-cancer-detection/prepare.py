@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import link_all, read_csv, split_by, write_csv
+from pytest_mlebench.preparing import link_named, read_csv, split_by, write_csv
 
 TEST_COLUMNS = [
     "site_id",
@@ -29,8 +29,6 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     write_csv(test[TEST_COLUMNS], public / "test.csv")
     write_csv(answers, private / "answers.csv")
     write_csv(answers.assign(cancer=train["cancer"].mean()), public / "sample_submission.csv")
-    link_all(
-        (raw / "train_images" / image, public / f"{part}_images" / image)
-        for part, table in (("train", train), ("test", test))
-        for image in table["patient_id"].astype(str) + "/" + table["image_id"].astype(str) + ".dcm"
-    )
+    for part, table in (("train", train), ("test", test)):
+        names = table["patient_id"].astype(str) + "/" + table["image_id"].astype(str)
+        link_named(names, raw / "train_images", public / f"{part}_images", ".dcm")

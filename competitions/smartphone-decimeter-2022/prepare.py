@@ -32,7 +32,10 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
 
 def _day(drive: Path) -> str:
     """Return the date in a drive's name, 2021-06-23 also for 2021-6-23-US-MTV-1."""
-    year, month, day = drive.name.split("-")[:3]
+    parts = drive.name.split("-")
+    if len(parts) < 3:
+        raise PreparationError(f"{drive}: the name of a drive must begin with its date")
+    year, month, day = parts[:3]
     return f"{year}-{month:0>2}-{day:0>2}"
 
 
