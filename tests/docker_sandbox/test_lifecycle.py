@@ -101,6 +101,21 @@ def test_what_a_killed_session_left_is_found_and_removed(
     assert containers(engine, session.pid) == []
 
 
+def test_the_next_session_removes_what_a_killed_one_left(
+    engine: Engine,
+    sandbox: DockerSandbox,
+    make_job: JobMaker,
+    session: subprocess.Popen[bytes],
+) -> None:
+    session.kill()
+    session.wait()
+    job = make_job()
+    lines = sandbox.preflight(job.agent, job.limits, "none")
+    assert lines[-1].endswith(f"of run tests (left by process {session.pid})")
+    assert lines[-1].startswith("removed container ")
+    assert containers(engine, session.pid) == []
+
+
 def test_others_containers_are_nobodys_orphans(engine: Engine) -> None:
     labels = this_process().labels()
     foreign = [

@@ -138,7 +138,13 @@ class Attempt:
 
     def _collect(self, home: HomeFolder) -> Collected:
         job = self._job
-        return collect(home.path, job.limits, submission=job.submission, artefacts=job.artefacts)
+        return collect(
+            home.path,
+            job.limits,
+            submission=job.submission,
+            artefacts=job.artefacts,
+            secrets=job.agent.secrets(),
+        )
 
     def _rescue(self, home: HomeFolder) -> None:
         """Keep what there is of an attempt that was lost: evidence, never graded."""

@@ -64,18 +64,17 @@ class Engine:
 
     def __init__(self, address: str | None = None) -> None:
         self.sdk = load_sdk()
-        self.address = address or find_address()
+        self._connection = find_address(address)
+        self.address = str(self._connection["base_url"])
         self.api = self._client(TIMEOUT)
         # What runs for a day may be silent for a day: streams have no timeout of their own.
         self.streams = self._client(None)
 
     def _client(self, timeout: float | None) -> Any:  # the package's types cover half of it
         docker = self.sdk
-        settings = docker.utils.kwargs_from_env()
-        settings["base_url"] = self.address
         try:
             return docker.APIClient(
-                version="auto", timeout=timeout, use_ssh_client=True, **settings
+                version="auto", timeout=timeout, use_ssh_client=True, **self._connection
             )
         except (docker.errors.DockerException, OSError) as problem:
             raise unreachable(self.address, problem) from None
@@ -135,18 +134,25 @@ def load_sdk() -> ModuleType:
     return docker
 
 
-def find_address() -> str:
-    """Return where the engine is: DOCKER_HOST, else the current context, else the usual socket."""
-    if address := os.environ.get("DOCKER_HOST"):
-        return address
+def find_address(address: str | None = None) -> dict[str, Any]:
+    """Return how to connect: to *address*, else DOCKER_HOST, else the current context's engine."""
     from docker.context import ContextAPI  # late on purpose: heavy
-    from docker.errors import DockerException
+    from docker.utils import kwargs_from_env
 
+    settings: dict[str, Any] = kwargs_from_env()
+    if chosen := address or os.environ.get("DOCKER_HOST"):
+        return settings | {"base_url": chosen}
     try:
         context = ContextAPI.get_current_context()
-    except (DockerException, OSError, ValueError):
-        context = None
-    return (context and context.Host) or "unix:///var/run/docker.sock"
+    except Exception as problem:  # that is what the package raises for a file that it cannot read
+        raise ConfigError(f"the current docker context cannot be read: {problem}") from None
+    if context is None:
+        raise ConfigError(
+            "the current docker context does not exist: docker context ls shows which"
+        )
+    if context.TLSConfig is not None:
+        settings["tls"] = context.TLSConfig
+    return settings | {"base_url": context.Host or "unix:///var/run/docker.sock"}
 
 
 def unreachable(address: str, problem: Exception) -> ConfigError:

@@ -13,6 +13,7 @@ from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits
 from pytest_mlebench.sandbox.docker.images import Images
+from pytest_mlebench.sandbox.docker.orphans import remove_orphans
 from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.request import command
 from pytest_mlebench.sandbox.signals import termination_interrupts
@@ -69,6 +70,7 @@ class DockerSandbox:
         ]
         if facts.missing:
             lines.append(f"not enforced by this engine: {', '.join(facts.missing)}")
+        lines += [f"removed {orphan.describe()}" for orphan in remove_orphans(self.engine)]
         return tuple(lines)
 
     def prepare(self, agent: Agent) -> Prepared:
