@@ -86,6 +86,10 @@ def test_everything_but_the_pairs_is_kept(tmp_path: Path) -> None:
         ({"images": [{"file_name": "a"}, {"id": 1}]}, "entry 1 of 'images' has no 'file_name'"),
         ({"annotations": [1, 2]}, "entry 0 of 'annotations' has no 'category_id'"),
         ({}, "has no entry 'licenses'"),
+        (
+            {"licenses": [], "annotations": [{"category_id": 1}, {"category_id": "x"}]},
+            "the category of annotation 1 must be a whole number, given: 'x'",
+        ),
     ],
 )
 def test_a_broken_collection_is_named(change: Any, problem: str, tmp_path: Path) -> None:

@@ -103,8 +103,13 @@ def _first(column: Column) -> Array:
     if pd.api.types.is_float_dtype(column.cells.dtype):
         column.refuse(np.ones(len(column.cells), dtype=bool), wanted)
     if column.cells.dtype == object:
-        column = replace(column, cells=column.cells.astype(str).str.split().str[0])
+        column = replace(column, cells=column.cells.map(_first_word))
     return _truncated(column)
+
+
+def _first_word(cell: Any) -> str | None:
+    words = str(cell).split(None, 1)
+    return words[0] if words else None
 
 
 def _whole(text: Any) -> int | None:

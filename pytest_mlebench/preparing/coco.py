@@ -32,6 +32,12 @@ def read_coco(path: Path, *, needs: Iterable[str] = (), encoding: str = "utf-8")
     for key in needs:
         if key not in data:
             raise PreparationError(f"{path} has no entry {key!r}")
+    for number, annotation in enumerate(data["annotations"]):
+        if not isinstance(category := annotation["category_id"], int):
+            raise PreparationError(
+                f"{path}: the category of annotation {number} must be a whole number, "
+                f"given: {category!r}"
+            )
     return data
 
 

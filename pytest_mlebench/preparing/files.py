@@ -11,12 +11,14 @@ import os
 import shutil
 from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 from pytest_mlebench.errors import PreparationError
 
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
-_BATCH = 256
+_BATCH = 256  # files that a thread links in one go
+_CHUNK = 64 * _BATCH
 
 
 def require(path: Path) -> Path:
@@ -34,15 +36,16 @@ def link(source: Path, target: Path) -> None:
 
 def link_all(pairs: Iterable[tuple[Path, Path]]) -> None:
     """Put many raw files at their targets, on all cores."""
-    work = list(pairs)
-    for folder in {target.parent for _, target in work}:
-        folder.mkdir(parents=True, exist_ok=True)
-    batches = [work[start : start + _BATCH] for start in range(0, len(work), _BATCH)]
-    if len(batches) <= 1:
-        _link_batch(work)
-        return
+    rest = iter(pairs)
+    made: set[Path] = set()
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        list(pool.map(_link_batch, batches))
+        while work := list(islice(rest, _CHUNK)):  # there may be millions: never all at once
+            folders = {target.parent for _, target in work}
+            for folder in folders - made:
+                folder.mkdir(parents=True, exist_ok=True)
+            made |= folders
+            batches = [work[start : start + _BATCH] for start in range(0, len(work), _BATCH)]
+            list(pool.map(_link_batch, batches))
 
 
 def link_named(names: Iterable[object], source: Path, target: Path, suffix: str = "") -> None:

@@ -17,13 +17,16 @@ from pytest_mlebench.preparing.files import require
 
 
 def read_csv(path: Path, *, needs: Iterable[str] = (), **options: Any) -> pd.DataFrame:
-    """Read a raw csv file with exact floats; the columns in *needs* must be there."""
+    """Read a raw csv file with exact floats; the columns in *needs* must be there, with rows."""
     require(path)
     with reading(path):
         table = read_frame(path, **options)
-    for column in needs:
+    columns = list(needs)
+    for column in columns:
         if column not in table.columns:
             raise PreparationError(f"{path} has no column {column!r}")
+    if columns and table.empty:
+        raise PreparationError(f"{path} has no rows")
     return table
 
 
