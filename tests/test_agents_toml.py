@@ -89,6 +89,14 @@ def test_another_start_script_is_named(folder: Path) -> None:
     assert agent.command[-1] == 'exec bash "$AGENT_DIR"/go.sh'
 
 
+def test_an_agent_may_have_a_folder_of_its_own(folder: Path) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "start.sh").touch()
+    agent = read_agent(write(folder, 'folder = "src"'))
+    assert agent.folder == folder / "src"
+    assert agent.command[-1] == 'exec bash "$AGENT_DIR"/start.sh'
+
+
 def test_an_image_alone_is_an_agent(folder: Path) -> None:
     assert read_agent(write(folder, 'image = "mine:1"')).command == ()
 
@@ -120,6 +128,7 @@ def test_an_image_alone_is_an_agent(folder: Path) -> None:
             "FILE: start cannot stand beside command: one of them starts the agent",
         ),
         ('start = "no.sh"', "FILE: start names a file that does not exist: FOLDER/no.sh"),
+        ('command = "a"\nfolder = "no"', "FILE: folder must be a folder, given: FOLDER/no"),
         ('build = "no"', "FILE: build must be a folder with a Dockerfile, given: FOLDER/no"),
         (
             'command = "a"\nnetwork = "some"',

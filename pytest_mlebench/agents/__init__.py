@@ -16,14 +16,18 @@ _OPTION = "--mle-agent"
 
 
 def find_agent(name: str, *, rootdir: Path, registered: Sequence[Agent] = ()) -> Agent:
-    """Return the agent that *name* stands for; *registered* are those that the hook gave."""
-    from pytest_mlebench.agents.definitions import at_path, definitions  # late: only with an agent
+    """Return the agent that *name* stands for; *registered* is what the hook says it is."""
+    from pytest_mlebench.agents.definitions import (  # late on purpose: only with an agent
+        answers,
+        at_path,
+        definitions,
+    )
 
     if not name.strip():
         raise ConfigError(f"{_OPTION} is empty: give a name, a path or a command")
     path = _existing(name, rootdir)
-    known = list(definitions(rootdir, registered))
-    found = {one.where: one for one in known if one.name == name}
+    known = list(definitions(rootdir))
+    found = {one.where: one for one in (*answers(name, registered), *known) if one.name == name}
     if path is not None and (here := at_path(path)) is not None:
         found.setdefault(here.where, here)
     if len(found) > 1:
@@ -39,11 +43,11 @@ def find_agent(name: str, *, rootdir: Path, registered: Sequence[Agent] = ()) ->
     return agent
 
 
-def known_agents(rootdir: Path, registered: Sequence[Agent] = ()) -> tuple[str, ...]:
-    """Return the names of all agents that are defined somewhere."""
-    from pytest_mlebench.agents.definitions import definitions  # late: only on demand
+def known_agents(rootdir: Path) -> tuple[str, ...]:
+    """Return the names of all agents that are defined somewhere; a hook may know more."""
+    from pytest_mlebench.agents.definitions import definitions  # late on purpose: only on demand
 
-    return tuple(dict.fromkeys(one.name for one in definitions(rootdir, registered)))
+    return tuple(dict.fromkeys(one.name for one in definitions(rootdir)))
 
 
 def _places(name: str, rootdir: Path) -> Iterator[Path]:

@@ -27,10 +27,14 @@ class Definition:
     load: Callable[[], Agent]
 
 
-def definitions(rootdir: Path, registered: Sequence[Agent]) -> Iterator[Definition]:
-    """Yield every definition, nothing loaded yet."""
+def answers(name: str, registered: Sequence[Agent]) -> Iterator[Definition]:
+    """Yield what a hook says that *name* stands for, whatever the agents call themselves."""
     for number, agent in enumerate(registered, start=1):
-        yield Definition(agent.name, f"the hook's answer {number}", partial(_itself, agent))
+        yield Definition(name, f"the hook's answer {number}", partial(_itself, agent))
+
+
+def definitions(rootdir: Path) -> Iterator[Definition]:
+    """Yield every definition, nothing loaded yet."""
     yield from _in_project(rootdir / "pyproject.toml")
     yield from _in_folders(rootdir / "agents")
     yield from _in_entry_points()
@@ -66,7 +70,7 @@ def builtin_agent(name: str) -> Agent:
 
 def _in_project(file: Path) -> Iterator[Definition]:
     for name, table in toml.read_project(file).items():
-        load = partial(toml.parse_agent, table, name=name, folder=file.parent)
+        load = partial(toml.parse_agent, table, name=name, base=file.parent)
         yield Definition(name, table.where, load)
 
 

@@ -20,7 +20,7 @@ _MOUNT = re.compile(r"(?P<source>[^:]+):(?P<target>/[^:]*)(?P<mode>:ro|:rw)?")
 def read_agent(file: Path) -> Agent:
     """Read an ``agent.toml``; the agent is called as its folder unless the file says otherwise."""
     file = file.absolute()
-    return parse_agent(schema.read(file, AgentFileError), name=file.parent.name, folder=file.parent)
+    return parse_agent(schema.read(file, AgentFileError), name=file.parent.name, base=file.parent)
 
 
 def read_project(file: Path) -> dict[str, schema.Table]:
@@ -36,8 +36,9 @@ def read_project(file: Path) -> dict[str, schema.Table]:
     return {} if agents is None else agents.all_tables()
 
 
-def parse_agent(table: schema.Table, *, name: str, folder: Path) -> Agent:
-    """Return the agent of a strict table; relative paths are relative to *folder*."""
+def parse_agent(table: schema.Table, *, name: str, base: Path) -> Agent:
+    """Return the agent of a strict table; relative paths are relative to *base*."""
+    folder = _folder(table, base)
     build = table.text("build", None)
     network = table.text("network", None)
     limits = table.table("limits", None)
@@ -48,12 +49,12 @@ def parse_agent(table: schema.Table, *, name: str, folder: Path) -> Agent:
         command=_command(table, folder),
         folder=folder,
         image=table.text("image", None),
-        build=None if build is None else _build(table, (folder / build).resolve()),
+        build=None if build is None else _build(table, (base / build).resolve()),
         env={} if env is None else parse_env(env.take_all(), env.where),
         limits={} if limits is None else _limits(limits),
         network=network and parse_network(network, f"{table.where}: network"),
         runtime=table.text("runtime", None),
-        mounts=tuple(_mount(table, mount, folder) for mount in table.texts("mounts", ())),
+        mounts=tuple(_mount(table, mount, base) for mount in table.texts("mounts", ())),
         devices=table.texts("devices", ()),
         privileged=table.flag("privileged", False),
     )
@@ -63,6 +64,13 @@ def parse_agent(table: schema.Table, *, name: str, folder: Path) -> Agent:
     if not (agent.command or agent.image or agent.build):
         raise table.error("command", f"is missing: give a command, an image, a build or a {START}")
     return agent
+
+
+def _folder(table: schema.Table, base: Path) -> Path:
+    folder = (base / table.text("folder", ".")).resolve()
+    if not folder.is_dir():
+        raise table.error("folder", f"must be a folder, given: {folder}")
+    return folder
 
 
 def _command(table: schema.Table, folder: Path) -> tuple[str, ...]:
@@ -76,7 +84,7 @@ def _command(table: schema.Table, folder: Path) -> tuple[str, ...]:
         return start_script(START) if (folder / START).is_file() else ()
     if not (folder / start).is_file():
         raise table.error("start", f"names a file that does not exist: {folder / start}")
-    if not (folder / start).resolve().is_relative_to(folder.resolve()):
+    if not (folder / start).resolve().is_relative_to(folder):
         raise table.error("start", f"must be inside the agent's folder {folder}, given: {start!r}")
     return start_script(start)
 
@@ -103,11 +111,11 @@ def _limits(table: schema.Table) -> dict[str, object]:
     return limits
 
 
-def _mount(table: schema.Table, mount: str, folder: Path) -> str:
+def _mount(table: schema.Table, mount: str, base: Path) -> str:
     match = _MOUNT.fullmatch(mount)
     if match is None:
         raise table.error(
             "mounts", f"must be SOURCE:/TARGET or SOURCE:/TARGET:ro, given: {mount!r}"
         )
-    source = folder / Path(match["source"]).expanduser()
+    source = base / Path(match["source"]).expanduser()
     return f"{source}:{match['target']}{match['mode'] or ''}"
