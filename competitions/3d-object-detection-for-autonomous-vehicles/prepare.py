@@ -12,15 +12,29 @@ from pytest_mlebench.preparing import (
     link,
     link_all,
     read_csv,
-    read_json,
+    read_records,
     reading,
     split_list,
     write_csv,
     write_json,
 )
 
-SPLIT = ("log", "scene", "sample", "sample_data", "calibrated_sensor", "ego_pose", "map")
-TRAIN_ONLY = ("sample_annotation", "instance")
+SPLIT = {  # the tables of both parts, with what they are split by
+    "log": ["token"],
+    "scene": ["log_token"],
+    "sample": ["token", "scene_token"],
+    "sample_data": [
+        "sample_token",
+        "calibrated_sensor_token",
+        "ego_pose_token",
+        "fileformat",
+        "filename",
+    ],
+    "calibrated_sensor": ["token"],
+    "ego_pose": ["token"],
+    "map": [],
+}
+TRAIN_ONLY = {"sample_annotation": ["sample_token", "instance_token"], "instance": ["token"]}
 SHARED = ("attribute", "category", "sensor", "visibility")
 FOLDERS = {"jpeg": "images", "bin": "lidar"}  # by the format of a recording
 MAP_PICTURE = "map_raster_palo_alto.png"
@@ -33,9 +47,12 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a fifth of the drives."""
     data = raw / "train_data"
     objects = read_csv(raw / "train.csv", needs=["Id", "PredictionString"])
-    tables = {name: read_json(data / f"{name}.json") for name in (*SPLIT, *TRAIN_ONLY)}
-    with reading(data):
-        train_logs, test_logs = split_list([log["token"] for log in tables["log"]], 0.2)
+    tables = {
+        name: read_records(data / f"{name}.json", needs=keys)
+        for name, keys in {**SPLIT, **TRAIN_ONLY}.items()
+    }
+    train_logs, test_logs = split_list([log["token"] for log in tables["log"]], 0.2)
+    with reading(data):  # a token that leads nowhere
         train, test = (_part(tables, set(logs)) for logs in (train_logs, test_logs))
         train["instance"] = _instances(tables["instance"], train, test)
     for part, own in (("train", train), ("test", test)):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing import (
     link,
     link_all,
     link_tree,
-    read_json,
+    read_records,
     reading,
     require,
     split_list,
@@ -31,8 +30,8 @@ GUESSES = ("1 3 10 5", "-")
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out records with their masks; the validation part stays as it is."""
-    records = _records(raw / TRAIN)
-    train, test = split_list(records, len(_records(raw / VALIDATION)))
+    records = read_records(raw / TRAIN, needs=["record_id"])
+    train, test = split_list(records, len(read_records(raw / VALIDATION)))
     _place(raw, train, public / "train", (*BANDS, *MASKS))
     _place(raw, test, public / "test", BANDS)
     (public / "validation").mkdir()
@@ -45,14 +44,6 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     guesses = [draw.choice(GUESSES) for _ in test]
     write_csv(answers, private / "answers.csv")
     write_csv(answers.assign(encoded_pixels=guesses), public / "sample_submission.csv")
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = read_json(path)
-    for number, record in enumerate(records):
-        if "record_id" not in record:
-            raise PreparationError(f"{path}: entry {number} has no record_id")
-    return records
 
 
 def _place(raw: Path, records: list[dict[str, Any]], target: Path, names: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import link_all, read_csv, split_rows, write_csv
+from pytest_mlebench.preparing import link_named, read_csv, split_rows, write_csv
 
 INFORMATION = "HuBMAP-20-dataset_information.csv"
 TRAIN_IMAGES, TEST_IMAGES = 12, 3
@@ -28,11 +28,8 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     sizes = information.assign(id=images)[["id", "width_pixels", "height_pixels"]]
     answers = test.merge(sizes, on="id")
     for part, folder in ((train, "train"), (test, "test")):
-        link_all(
-            (raw / "train" / f"{image}{ending}", public / folder / f"{image}{ending}")
-            for image in part["id"]
-            for ending in ENDINGS
-        )
+        for ending in ENDINGS:
+            link_named(part["id"], raw / "train", public / folder, ending)
     write_csv(train, public / "train.csv")
     write_csv(information[images.isin(table["id"])], public / INFORMATION)
     sample = pd.DataFrame({"id": answers["id"], "predicted": ""})

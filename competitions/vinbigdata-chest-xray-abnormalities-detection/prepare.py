@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pytest_mlebench.preparing import link_all, read_csv, split_list, write_csv
+from pytest_mlebench.preparing import link_named, read_csv, reading, split_list, write_csv
 
 CORNERS = ["x_min", "y_min", "x_max", "y_max"]
 NO_FINDING = 14
@@ -19,14 +19,12 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     )
     train, test = split_list(list(table["image_id"].unique()), 0.1)
     for images, folder in ((train, "train"), (test, "test")):
-        link_all(
-            (raw / "train" / f"{image}.dicom", public / folder / f"{image}.dicom")
-            for image in images
-        )
+        link_named(images, raw / "train", public / folder, ".dicom")
     write_csv(table[table["image_id"].isin(train)], public / "train.csv")
     sample = pd.DataFrame({"image_id": test, "PredictionString": f"{NO_FINDING} 1 0 0 1 1"})
     write_csv(sample, public / "sample_submission.csv")
-    answers = _answers(table[table["image_id"].isin(test)])
+    with reading(raw / "train.csv"):
+        answers = _answers(table[table["image_id"].isin(test)])
     write_csv(answers, private / "answers.csv")
     write_csv(_gold(answers), private / "gold_submission.csv")
 

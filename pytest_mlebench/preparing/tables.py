@@ -63,6 +63,18 @@ def read_json(path: Path, encoding: str = "utf-8") -> Any:
         return json.loads(path.read_text(encoding=encoding))
 
 
+def read_records(path: Path, *, needs: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Read a raw JSON file that is a list of objects; each must have the keys in *needs*."""
+    records = read_json(path)
+    if not isinstance(records, list):
+        raise PreparationError(f"{path} is not a list of records")
+    for key in needs:
+        for number, record in enumerate(records):
+            if not isinstance(record, dict) or key not in record:
+                raise PreparationError(f"{path}: entry {number} has no {key!r}")
+    return records
+
+
 def write_json(data: Any, path: Path, **options: Any) -> None:
     """Write a prepared JSON file in the default form of the standard library."""
     path.parent.mkdir(parents=True, exist_ok=True)
