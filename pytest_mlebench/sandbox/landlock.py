@@ -65,7 +65,8 @@ def confinement(home: Path, *, hidden: Iterable[Path], readable: Iterable[Path] 
         for path in _listable(home, secret):
             _allow(rules, path, LIST)
         for path in readable:
-            _allow(rules, path, READ)
+            if not any(path in other.parents for other in secret):
+                _allow(rules, path, READ)
         _allow_devices(rules)
         _allow(rules, home, WRITE)
     except BaseException:

@@ -30,8 +30,9 @@ GRACE = 10.0  # seconds between asking an agent to end and ending it
 
 # Keys of the person at the machine, not of the agent: one of them can even ask Kaggle for a score.
 _PRIVATE = (
-    *(".ssh", ".gnupg", ".netrc", ".git-credentials", ".kaggle", ".config/kaggle"),
-    *(".aws", ".azure", ".config/gcloud", ".kube", ".docker"),
+    *(".ssh", ".gnupg", ".netrc", ".git-credentials", ".kaggle", ".config/kaggle", ".pypirc"),
+    *(".aws", ".azure", ".config/gcloud", ".config/gh", ".kube", ".docker"),
+    *(".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens"),
 )
 
 logger = logging.getLogger(__name__)
