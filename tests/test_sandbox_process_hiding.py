@@ -16,7 +16,7 @@ from pytest_mlebench.sandbox.landlock import visible
 
 # The strongest attacker: it knows where the answers are, and tries every way to them.
 SEARCH = r"""
-import ctypes, glob, os, re, subprocess, sys, urllib.error, urllib.request
+import ctypes, glob, os, sys, time, urllib.error, urllib.request
 ANSWERS, CANARY, CALLER = sys.argv[1], sys.argv[2].encode()[::-1], sys.argv[3]
 
 def found(where, content):
@@ -36,7 +36,8 @@ for variable, value in os.environ.items():
 
 # the disk: every folder above the answers, and all that hangs below it
 folder = os.path.dirname(ANSWERS)
-while True:
+deadline = time.monotonic() + 3
+while time.monotonic() < deadline:
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in ("proc", "sys")][:50]
         for name in files:
@@ -44,7 +45,9 @@ while True:
                 read(os.path.join(root, name))
         if root.count("/") > 12:
             folders.clear()
-    if folder == "/" or len(folder) < 5:
+        if time.monotonic() > deadline:
+            break
+    if folder == "/":
         break
     folder = os.path.dirname(folder)
 
@@ -248,7 +251,7 @@ def test_honest_programs_find_what_they_need(place: Place) -> None:
     done = place.run(
         python="""
 import multiprocessing, os, pathlib, sys, tempfile
-import numpy, pandas, pytest_mlebench
+import numpy, pytest_mlebench
 with multiprocessing.get_context("fork").Pool(2) as pool:
     print(pool.map(abs, [-1, -2]))
 for path in ("/etc/passwd", "/proc/meminfo", "/sys/devices/system/cpu/online", "/dev/urandom"):
