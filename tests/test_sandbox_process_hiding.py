@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from sandbox_job import CANARY, Finished, Place
 
 from pytest_mlebench.agent import Agent, AgentContext
-from pytest_mlebench.sandbox import kernel, landlock, process
+from pytest_mlebench.sandbox import kernel, landlock, process, supervisor
 from pytest_mlebench.sandbox.landlock import visible
 
 # The strongest attacker: it knows where the answers are, and tries every way to them.
@@ -245,6 +246,37 @@ def test_the_agent_cannot_signal_or_outrank_us(place: Place) -> None:
     assert done.log.split() == [
         *("CapEff:", "0000000000000000", "CapBnd:", "0000000000000000", "NoNewPrivs:", "1"),
     ]
+
+
+def test_the_keys_of_the_user_are_hidden(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = place.folder / "user"
+    (user / ".kaggle").mkdir(parents=True)
+    (user / ".kaggle" / "kaggle.json").write_text(CANARY)
+    (user / ".netrc").write_text(CANARY)
+    (user / "notes.txt").write_text("mine")
+    monkeypatch.setenv("HOME", str(user))
+    done = place.run(shell=f"cd {user}; cat .kaggle/kaggle.json .netrc; cat notes.txt")
+    assert CANARY not in done.log
+    assert done.log.endswith("mine")
+
+
+@pytest.mark.parametrize("covered", [True, False])
+def test_daemons_that_start_things_are_out_of_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, covered: bool
+) -> None:
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(path))
+        daemon.listen()
+
+        def agent(context: AgentContext) -> None:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(path))
+
+        monkeypatch.setattr(supervisor, "_DOORS", ("/no/such/door", *([str(path)] * covered)))
+        done = Place(tmp_path / "place").run(function=agent)
+    assert done.outcome.exit_code == int(covered)
+    assert ("ConnectionRefusedError" in done.log) == covered
 
 
 def test_honest_programs_find_what_they_need(place: Place) -> None:
