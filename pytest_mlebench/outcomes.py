@@ -47,8 +47,9 @@ class Outcomes:
         result = _result(item, report, error)
         if result is not None:
             setattr(report, ATTRIBUTE, result.to_dict())
-            if report.when == "call" or report.failed:
-                report.user_properties += _properties(result)
+            if report.when == "call" or (report.when == "setup" and report.failed):
+                item.user_properties += _properties(result)  # on the report that is still to come
+                report.user_properties = list(item.user_properties)
         return report
 
     @pytest.hookimpl(tryfirst=True)

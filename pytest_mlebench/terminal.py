@@ -11,7 +11,7 @@ import pytest
 
 from pytest_mlebench import __version__
 from pytest_mlebench.errors import ConfigError, MlebenchError
-from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.limits import STANDARD, Limits, demo_limits
 from pytest_mlebench.outcomes import key_of, result_of
 from pytest_mlebench.results import Result, complete
 from pytest_mlebench.session import AT_HOME, MleSession
@@ -59,7 +59,7 @@ class Terminal:
             f"{_count(session.seeds, 'seed')}, require {session.require}"
         ]
         if limits is not None:
-            lines += [f"limits: {_limits_text(limits)}", *self._deviations(limits)]
+            lines += self._limit_lines(limits)
         lines += [*self.notes, f"data: {session.store_folder}", f"run: {session.run_folder}"]
         return lines
 
@@ -212,14 +212,15 @@ class Terminal:
         limits = self._distinct_limits()
         return limits[0] if limits else None
 
-    def _deviations(self, limits: Limits) -> list[str]:
-        changed = limits.deviations(STANDARD)
-        if not changed:
-            return []
+    def _limit_lines(self, limits: Limits) -> list[str]:
+        """Return the limits, and every deviation from the standard of the benchmark or the demo."""
         kinds = {self.session.registry.load(i).complexity for i in self.session.ids}
-        why = " (the demo split has its own limits)" if kinds <= set(AT_HOME) else ""
+        at_home = kinds <= set(AT_HOME)
+        own = " (small ones, not the standard limits of MLE-bench)" if at_home else ""
+        changed = limits.deviations(demo_limits() if at_home else STANDARD)
         text = ", ".join(f"{key} {mine} instead of {norm}" for key, (mine, norm) in changed.items())
-        return [f"not the standard limits{why}: {text}"]
+        lines = [f"limits: {_limits_text(limits)}{own}"]
+        return [*lines, f"not standard: {text}"] if changed else lines
 
     def _selection(self) -> str:
         singles = [

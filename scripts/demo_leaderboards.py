@@ -202,7 +202,8 @@ def _write(competition: Competition, population: pd.DataFrame) -> None:
     path = competition.folder / "competition.toml"
     facts = path.read_text(encoding="utf-8").partition("[leaderboard]")[0]
     lines = ["[leaderboard]", f"teams = {board.teams}"]
-    lines += [f"{key} = {getattr(board, key)!r}" for key in ("gold", "silver", "bronze", "median")]
+    figures = ("gold", "silver", "bronze", "median")
+    lines += [f"{key} = {round(getattr(board, key), 6)!r}" for key in figures]
     lines += ["percentiles = [", *_wrapped(board.percentiles), "]"]
     text = facts + "\n".join(lines) + "\n"
     tomllib.loads(text)
