@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from docker_images import PYTHON
@@ -80,6 +81,15 @@ def test_open_files_are_bounded(sandbox: DockerSandbox, make_job: JobMaker) -> N
     job = make_job("ulimit -n; ulimit -c", open_files=321)
     sandbox.run(job)
     assert job.log.read_text() == "321\n0\n"
+
+
+def test_more_open_files_than_the_engine_may_give_are_as_many_as_it_has(
+    engine: Engine, make_job: JobMaker, tmp_path: Path
+) -> None:
+    sandbox = DockerSandbox(cache=tmp_path, address=engine.address)
+    job = make_job("ulimit -n", open_files=1_048_576)
+    assert sandbox.run(job).exit_code == 0
+    assert 1000 <= int(job.log.read_text()) <= 1_048_576
 
 
 def test_out_of_time_what_is_there_is_collected(sandbox: DockerSandbox, make_job: JobMaker) -> None:

@@ -60,11 +60,8 @@ class Attempt:
                 validator = stack.enter_context(self._validator())
                 validator.serve(home.listen(SOCKET))
                 log = stack.enter_context(self._log())
-            with self._phase("create"):
-                container = self._create(prepared, home)
-                stack.callback(self._remove, container)
-                self._copy_agent(container, prepared)
-            watch, reason, seconds = self._follow(container, home, log)
+            container = self._start(stack, prepared, home, log)
+            watch, reason, seconds = self._follow(container, home)
             end = container.end()
             log.close()
             with self._phase("collect"):
@@ -92,6 +89,24 @@ class Attempt:
         job = self._job
         return LogWriter(job.log, max_bytes=job.limits.log_bytes, secrets=job.agent.secrets())
 
+    def _start(
+        self, stack: ExitStack, prepared: Prepared, home: HomeFolder, log: LogWriter
+    ) -> Container:
+        with self._phase("create"):
+            container = self._create(prepared, home)
+            stack.callback(self._remove, container)
+            self._copy_agent(container, prepared)
+        try:
+            with self._phase("start"):
+                container.start(log)
+        except SandboxError as problem:
+            if "rlimit" not in str(problem) or not self._engine.raises_rlimits:
+                raise
+            # An engine without the right to raise limits has lower ones already: they will do.
+            self._engine.raises_rlimits = False
+            return self._start(stack, prepared, home, log)
+        return container
+
     def _create(self, prepared: Prepared, home: HomeFolder) -> Container:
         wiring = Wiring(
             binds=home.binds(), ports={PORT: SOCKET}, network=engine_network(self._job.network)
@@ -106,12 +121,8 @@ class Attempt:
         with agent_archive(agent.folder, prepared.account, self._job.folder) as archive:
             container.copy_in(AGENT_DIR, archive)
 
-    def _follow(
-        self, container: Container, home: HomeFolder, log: LogWriter
-    ) -> tuple[Watch, Reason, float]:
+    def _follow(self, container: Container, home: HomeFolder) -> tuple[Watch, Reason, float]:
         limits = self._job.limits
-        with self._phase("start"):
-            container.start(log)
         started = time.monotonic()
         watch = Watch(
             container=container,

@@ -69,6 +69,7 @@ class Engine:
         self.api = self._client(TIMEOUT)
         # What runs for a day may be silent for a day: streams have no timeout of their own.
         self.streams = self._client(None)
+        self.raises_rlimits = True  # until it refuses to
 
     def _client(self, timeout: float | None) -> Any:  # the package's types cover half of it
         docker = self.sdk
@@ -139,7 +140,7 @@ def find_address(address: str | None = None) -> dict[str, Any]:
     from docker.context import ContextAPI  # late on purpose: heavy
     from docker.utils import kwargs_from_env
 
-    settings: dict[str, Any] = kwargs_from_env()
+    settings: dict[str, Any] = {**kwargs_from_env()}
     if chosen := address or os.environ.get("DOCKER_HOST"):
         return settings | {"base_url": chosen}
     try:
