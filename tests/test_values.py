@@ -148,6 +148,7 @@ def test_a_missing_label_is_the_empty_one() -> None:
         ((None, True), "nothing for id r0"),
         ((4.0, 0.5), "0.5 for id r1"),
         ((4.0, np.inf), "inf for id r1"),
+        ((4.0, 1e30), "1e+30 for id r1"),
     ],
 )
 def test_numbers_with_gaps_or_fractions_are_no_labels(cells: tuple[Any, ...], given: str) -> None:

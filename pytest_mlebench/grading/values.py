@@ -131,7 +131,7 @@ def _label(column: Column) -> Array:
     if pd.api.types.is_float_dtype(cells.dtype):
         values = cells.to_numpy()
         column.refuse(~np.isnan(values) & ~(values == np.trunc(values)), "a label")
-        column.refuse(np.isinf(values), "a label")
+        column.refuse(np.abs(values) >= 2**63, "a label")
     gaps = cells.isna()
     if gaps.any() and not gaps.all() and not cells[~gaps].map(type).eq(str).all():
         column.refuse(gaps.to_numpy(), "a label")
