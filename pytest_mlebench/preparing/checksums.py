@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.competition import Competition
-from pytest_mlebench.errors import ConfigError, DatasetError
+from pytest_mlebench.errors import DatasetError
 
 CONTENT = "content:"  # such a sum is of what a table says, not of how it was written
 SHOWN = 5
@@ -111,12 +111,9 @@ def content(path: Path) -> str:
 
 
 def _parquet(path: Path) -> Any:
-    try:
-        import fastparquet  # late on purpose: one competition needs it
-    except ImportError:
-        raise ConfigError(
-            "parquet files need fastparquet: pip install 'pytest-mlebench[competitions]'"
-        ) from None
+    from pytest_mlebench.preparing.tables import load_fastparquet  # late on purpose: heavy
+
+    fastparquet = load_fastparquet()
     try:
         return fastparquet.ParquetFile(str(path))
     except Exception as error:  # the library raises whatever it stumbles over

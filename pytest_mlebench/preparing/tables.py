@@ -39,7 +39,7 @@ def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
 def read_parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read the columns of a raw parquet file."""
     require(path)
-    fastparquet = _fastparquet()
+    fastparquet = load_fastparquet()
     with reading(path):
         file = fastparquet.ParquetFile(str(path))
     for column in columns:
@@ -53,7 +53,18 @@ def read_parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 def write_parquet(table: pd.DataFrame, path: Path) -> None:
     """Write a prepared parquet file: no index."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _fastparquet().write(str(path), table, compression="SNAPPY", write_index=False)
+    load_fastparquet().write(str(path), table, compression="SNAPPY", write_index=False)
+
+
+def load_fastparquet() -> Any:
+    """Import the library that reads and writes parquet, or say how to get it."""
+    try:
+        import fastparquet  # late on purpose: one competition needs it
+    except ImportError:
+        raise ConfigError(
+            "parquet files need fastparquet: pip install 'pytest-mlebench[competitions]'"
+        ) from None
+    return fastparquet
 
 
 def read_json(path: Path, encoding: str = "utf-8") -> Any:
@@ -91,16 +102,6 @@ def one_hot(labels: pd.Series[Any], classes: Sequence[Any]) -> pd.DataFrame:
             f"column {labels.name!r} has {unknown.iloc[0]!r}, none of the {len(classes)} classes"
         )
     return pd.DataFrame(hits.astype(np.int64), columns=list(classes), index=labels.index)
-
-
-def _fastparquet() -> Any:
-    try:
-        import fastparquet  # late on purpose: one competition needs it
-    except ImportError:
-        raise ConfigError(
-            "parquet files need fastparquet: pip install 'pytest-mlebench[competitions]'"
-        ) from None
-    return fastparquet
 
 
 @contextmanager
