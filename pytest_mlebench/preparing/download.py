@@ -8,7 +8,7 @@ import json
 import re
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class Zip:
     md5: str
     bytes: int
     validator: str | None = None
+    disposable: bool = False  # prepared, and not to be kept
 
 
 def read_zip(path: Path) -> Zip | None:
@@ -38,6 +39,17 @@ def read_zip(path: Path) -> Zip | None:
         return known if path.stat().st_size == known.bytes else None
     except (OSError, ValueError, TypeError):
         return None
+
+
+def dispose_of(path: Path, known: Zip) -> None:
+    """Note that a zip of ours may go as soon as the dataset is in its place."""
+    write_text(_note(path), json.dumps(asdict(replace(known, disposable=True))))
+
+
+def forget_zip(path: Path) -> None:
+    """Remove the note on a zip that is gone."""
+    if not path.exists():
+        _note(path).unlink(missing_ok=True)
 
 
 def remove_zip(path: Path) -> None:

@@ -47,14 +47,21 @@ class Holder:
         return cls(socket.gethostname(), _machine(), os.getpid(), uuid.uuid4().hex)
 
 
+class Busy(Exception):
+    """Somebody else is at work, and we do not want to wait."""
+
+
 @contextmanager
-def exclusive(folder: Path, name: str, say: Say, *, stale: float = STALE) -> Iterator[str]:
+def exclusive(
+    folder: Path, name: str, say: Say, *, wait: bool = True, stale: float = STALE
+) -> Iterator[str]:
     """Hold *folder* alone, waiting for whoever holds it; yield the name of this turn."""
-    lock, native = _file_lock(folder, name, say)
+    waiting = _Waiting(name, say) if wait else None
+    lock, native = _file_lock(folder, waiting)
     me = Holder.me()
     lease = _Lease(folder / ".lease", me)
     try:
-        lease.take(name, say, native=native, stale=stale)
+        lease.take(waiting, native=native, stale=stale)
         with lease.renewed():
             yield me.turn
     finally:
@@ -63,16 +70,17 @@ def exclusive(folder: Path, name: str, say: Say, *, stale: float = STALE) -> Ite
             lock.release()
 
 
-def _file_lock(folder: Path, name: str, say: Say) -> tuple[FileLock | None, bool]:
+def _file_lock(folder: Path, waiting: _Waiting | None) -> tuple[FileLock | None, bool]:
     """Return the held file lock, or none where the file system has no such thing."""
     lock = FileLock(folder / ".lock")
-    waiting = _Waiting(name, say)
     while True:
         try:
-            lock.acquire(timeout=0.5 if waiting.began else 0)
+            lock.acquire(timeout=0.5 if waiting and waiting.began else 0)
         except Timeout:
             if isinstance(lock, SoftFileLock):  # the library's fallback outlives a dead holder
                 return None, False
+            if waiting is None:
+                raise Busy from None
             waiting.on(_read(folder / ".lease"))
         except NotImplementedError:
             return None, False
@@ -111,8 +119,7 @@ class _Lease:
         self.beat = 0
         self.held = False
 
-    def take(self, name: str, say: Say, *, native: bool, stale: float) -> None:
-        waiting = _Waiting(name, say)
+    def take(self, waiting: _Waiting | None, *, native: bool, stale: float) -> None:
         seen: tuple[Holder, int] | None = None
         since = time.monotonic()
         while not self._create():
@@ -124,6 +131,8 @@ class _Lease:
             if dead or time.monotonic() - since >= stale:
                 self._remove(found)
                 continue
+            if waiting is None:
+                raise Busy
             waiting.on(found)
             time.sleep(min(1.0, stale / 10))
 

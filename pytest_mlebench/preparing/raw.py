@@ -14,7 +14,7 @@ from pytest_mlebench.errors import DatasetError, MlebenchError, PreparationError
 from pytest_mlebench.paths import write_text
 from pytest_mlebench.preparing.archive import extract
 from pytest_mlebench.preparing.checksums import md5
-from pytest_mlebench.preparing.download import download, read_zip, remove_zip
+from pytest_mlebench.preparing.download import dispose_of, download, read_zip, remove_zip
 from pytest_mlebench.preparing.files import link_all
 from pytest_mlebench.preparing.kaggle import Kaggle
 from pytest_mlebench.preparing.progress import Progress
@@ -95,12 +95,24 @@ def obtain(
 
 
 def keep(place: Place, raw: Raw, what: KeepRaw) -> None:
-    """Keep of the raw files what is wanted, remove the rest, touch nothing that is not ours."""
-    if what == "none" and read_zip(place.zip) is not None:
-        remove_zip(place.zip)
+    """Keep of the raw files what is wanted, before the dataset is moved into its place."""
+    if what == "none" and (known := read_zip(place.zip)) is not None:
+        dispose_of(place.zip, known)
     if what == "all" and not place.raw.exists():
         raw.path.rename(place.raw)
         write_text(place.note, json.dumps(raw.origin))
+
+
+def leftovers(place: Place) -> bool:
+    """Tell whether there is a zip that was to be removed."""
+    known = read_zip(place.zip)
+    return known is not None and known.disposable
+
+
+def clear(place: Place) -> None:
+    """Remove the zip that is not to be kept; nothing that is not ours."""
+    if leftovers(place):
+        remove_zip(place.zip)
 
 
 def find_source(competition: Competition, source: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +16,18 @@ from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.preparing import checksums
-from pytest_mlebench.preparing.lock import Say, exclusive
+from pytest_mlebench.preparing.download import forget_zip
+from pytest_mlebench.preparing.exchange import exchange
+from pytest_mlebench.preparing.lock import Busy, Say, exclusive
 from pytest_mlebench.preparing.marker import Marker, Verified, code_hash, read_marker
-from pytest_mlebench.preparing.progress import Progress, told
-from pytest_mlebench.preparing.raw import KeepRaw, Place, keep, obtain
+from pytest_mlebench.preparing.progress import Progress, silent, told
+from pytest_mlebench.preparing.raw import KeepRaw, Place, clear, keep, leftovers, obtain
 
 logger = logging.getLogger(__name__)
 
 SCRATCH = ".tmp-"
 REPLACED = ".old-"
+DRAFTS = (".lease.*", "..lease.*", "..raw.json.*", ".{id}.zip.*", "prepared/..mlebench.json.*")
 
 
 class Store:
@@ -77,6 +80,7 @@ class Store:
         """
         found = self.find(competition)
         if found is not None and not (verify and found.verified == "off"):
+            self._tidy_after_a_kill(competition)
             return found
         if not prepare and found is None:
             raise DatasetError(
@@ -124,9 +128,21 @@ class Store:
         run(competition, raw.path, new / "public", new / "private")
         marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")
         replace(marker, origin=raw.origin).write(new)
-        _move(new, self.prepared(competition), scratch)
         keep(place, raw, wanted.keep_raw)
+        _move(new, self.prepared(competition), scratch)
+        clear(place)
         wanted.progress(f"{competition.id}: prepared")
+
+    def _tidy_after_a_kill(self, competition: Competition) -> None:
+        """Remove what a process left that was killed after its work was done."""
+        folder = self.folder(competition)
+        place = Place(competition, folder)
+        traces = any(path.name.startswith((SCRATCH, ".lease")) for path in folder.iterdir())
+        if not traces and not leftovers(place):
+            return
+        with suppress(Busy, OSError), exclusive(folder, competition.id, silent, wait=False):
+            _tidy(folder)
+            clear(place)
 
     def _verify_again(self, competition: Competition) -> None:
         """Verify now what was prepared with verification off."""
@@ -202,13 +218,19 @@ def _tidy(folder: Path) -> None:
             old.rename(folder / "prepared")
     for scratch in folder.glob(f"{SCRATCH}*"):
         shutil.rmtree(scratch, ignore_errors=True)
+    for pattern in DRAFTS:
+        for draft in folder.glob(pattern.format(id=folder.name)):
+            draft.unlink(missing_ok=True)
+    forget_zip(folder / f"{folder.name}.zip")
 
 
 def _move(new: Path, target: Path, scratch: Path) -> None:
-    """Put *new* in the place of *target*; a kill in between is undone by the next turn."""
-    if target.exists():
-        target.rename(scratch / f"{REPLACED}{target.name}")
-    new.rename(target)
+    """Put *new* in the place of *target*, at once where the system can exchange two names."""
+    if not target.exists():
+        new.rename(target)
+    elif not exchange(new, target):
+        target.rename(scratch / f"{REPLACED}{target.name}")  # a kill here is undone by _tidy
+        new.rename(target)
 
 
 @contextmanager
