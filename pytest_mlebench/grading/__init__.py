@@ -51,11 +51,14 @@ def _conform(
     frame = read_submission(submission, like=path, rules=competition.rules)
     aligned = conform(frame, expected, competition.rules, is_sample=is_sample)
     own_check = getattr(competition.grader, "check", None)
-    if own_check is not None:
-        try:
+    own_comparison = getattr(competition.grader, "check_against", None)
+    try:
+        if own_check is not None:
             own_check(aligned)
-        except Exception as error:
-            raise competition.blame(error) from error
+        if own_comparison is not None:  # with the answers or the sample, whatever is at hand
+            own_comparison(aligned, expected)
+    except Exception as error:
+        raise competition.blame(error) from error
     return aligned
 
 

@@ -34,6 +34,8 @@ class Rules:
     row_sum: float | None = None  # how far the sum of a row may be from one
     missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
     booleans: bool = True  # True and False are numbers
+    only_booleans: bool = True  # also where all targets hold nothing else
+    varied: bool = False  # no target may have one value in all rows
     extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
     # exact: every id once; cover: further ids are ignored, also repeated ones;
     # scored: the sample has more ids than are scored, only these are needed, further ones ignored
@@ -60,6 +62,8 @@ class Rules:
             row_sum=table.number("row_sum", None),
             missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
             booleans=table.flag("booleans", True),
+            only_booleans=table.flag("only_booleans", True),
+            varied=table.flag("varied", False),
             extra_columns=table.choice("extra_columns", ("ignore", "reject", "zeros"), "ignore"),
             rows=table.choice("rows", ("exact", "cover", "scored"), "exact"),
             answers=table.texts("answers", ()),
@@ -86,10 +90,14 @@ def conform(
     positions = _positions(submission, expected, rules)
     rows = submission if positions is None else submission.iloc[positions]
     ids = _names(rows, rules.id)
+    if not (rules.only_booleans or any(rows[target].dtype != bool for target in rules.targets)):
+        raise InvalidSubmission("all values are True or False, expected numbers")
     aligned: dict[str, Any] = {column: expected[column].to_numpy() for column in rules.id}
     for target in rules.targets:
         column = Column(rows[target], ids, rules.range, rules.missing, rules.booleans)
         aligned[target] = convert(column, rules.kinds[target])
+        if rules.varied:
+            _check_varied(aligned[target], target)
     frame = pd.DataFrame(aligned)
     if rules.row_sum is not None:
         _check_sums(frame[list(rules.targets)].to_numpy(), ids, rules.row_sum)
@@ -225,6 +233,13 @@ def _numbered(index: Any) -> Any:
 
 def _unnumbered(index: Any) -> Any:
     return index.droplevel(OCCURRENCE) if OCCURRENCE in index.names else index
+
+
+def _check_varied(values: Array, target: str) -> None:
+    if (values == values[0]).all():
+        raise InvalidSubmission(
+            f"column {target!r} is {values[0]} in every row, and a constant has no correlation"
+        )
 
 
 def _check_sums(values: Array, ids: pd.Series[Any], tolerance: float) -> None:

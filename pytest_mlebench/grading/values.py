@@ -8,6 +8,7 @@ truncated    numbers cut to whole ones, toward zero; in a column of text, whole 
 first        the first of several whole numbers separated by blanks
 boolean      True and False, also written 1 and 0; any other whole number is a wrong answer
 label        text compared as it stands; a missing one is the empty label, but not among numbers
+name         a label that must not be missing
 words        text; a column that reads as numbers is refused, what is missing as with text,
              but where it is to be "nan", at least one text must be there
 text         text, or whatever else as it is printed; what is missing is for the rules to say
@@ -138,6 +139,11 @@ def _label(column: Column) -> Array:
     return _text(replace(column, missing="empty"))
 
 
+def _name(column: Column) -> Array:
+    column.refuse(column.cells.isna().to_numpy(), "a label")
+    return _label(column)
+
+
 def _text(column: Column) -> Array:
     absent = column.cells.isna().to_numpy()
     if column.missing == "reject":
@@ -171,6 +177,7 @@ KINDS: dict[str, Callable[[Column], Array]] = {
     "first": _first,
     "boolean": _boolean,
     "label": _label,
+    "name": _name,
     "text": _text,
     "words": _words,
     "any": _any,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+
+from pytest_mlebench.errors import InvalidSubmission
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,11 +26,19 @@ def levenshtein(truth: Array, prediction: Array) -> float:
     return float(np.mean(distances))
 
 
-def word_jaccard(truth: Array, prediction: Array, both_empty: float = 0.0) -> float:
-    """Return the mean overlap of the sets of lower-case words."""
+def word_jaccard(truth: Array, prediction: Array, both_empty: float = math.nan) -> float:
+    """Return the mean overlap of the sets of lower-case words.
+
+    *both_empty* is the overlap of two texts without words; without it there is none.
+    """
     pairs = (
         (set(t.lower().split()), set(p.lower().split()))
         for t, p in zip(truth, prediction, strict=True)
     )
     scores = [len(t & p) / len(t | p) if t or p else both_empty for t, p in pairs]
-    return float(np.mean(scores))
+    mean = float(np.mean(scores))
+    if math.isnan(mean):
+        raise InvalidSubmission(
+            "a text has no words where the true one has none either, their overlap is not defined"
+        )
+    return mean
