@@ -148,7 +148,10 @@ def _text(column: Column) -> Array:
     absent = column.cells.isna().to_numpy()
     if column.missing == "reject":
         column.refuse(absent, "a text")
-    texts = np.asarray(column.cells.astype(str), dtype=object)
+    cells = column.cells
+    if pd.api.types.infer_dtype(cells, skipna=True) != "string":
+        cells = cells.astype(str)
+    texts = np.asarray(cells, dtype=object)
     if absent.any():
         texts = np.where(absent, "" if column.missing == "empty" else "nan", texts)
     return texts
