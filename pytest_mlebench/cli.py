@@ -46,6 +46,18 @@ COMMANDS = {
         "show a leaderboard; fetch the full one from Kaggle",
         "pytest_mlebench.commands.leaderboard",
     ),
+    "doctor": (
+        "look at this machine: what is missing, and how to get it",
+        "pytest_mlebench.commands.doctor",
+    ),
+    "build-image": (
+        "build the base image for agents in containers",
+        "pytest_mlebench.commands.build_image",
+    ),
+    "clean": (
+        "remove what killed sessions left on the container engine",
+        "pytest_mlebench.commands.clean",
+    ),
     "self-check": (
         "grade the best and the sample submission of every prepared dataset",
         "pytest_mlebench.commands.self_check",

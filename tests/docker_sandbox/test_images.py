@@ -113,6 +113,24 @@ def test_an_image_that_is_nowhere_is_refused(sandbox: DockerSandbox, make_job: J
     assert str(caught.value).endswith("build it or correct the agent's image=")
 
 
+def test_a_name_that_is_none_is_refused(sandbox: DockerSandbox, make_job: JobMaker) -> None:
+    agent = Agent(name="typo", image="My Image", command=("true",))
+    with pytest.raises(ConfigError, match=r"the image 'My Image' is not on the engine and cannot"):
+        sandbox.preflight(agent, make_job().limits, "none")
+
+
+def test_a_base_image_that_changed_is_built_upon_again(
+    engine: Engine, images: Images, build: Path
+) -> None:
+    (build / "Dockerfile").write_text("ARG BASE=none\nFROM ${BASE}\nCOPY . /home/agent\n")
+    engine.api.tag(BUSYBOX, "mlebench-test/moving", "1")
+    arguments = {"BASE": "mlebench-test/moving:1"}
+    before = images.build(build, "moving", arguments=arguments)
+    engine.api.tag(before.id, "mlebench-test/moving", "1", force=True)
+    assert images.build(build, "moving", arguments=arguments).id != before.id
+    engine.api.remove_image("mlebench-test/moving:1")
+
+
 def test_an_agent_without_an_image_is_refused(sandbox: DockerSandbox, make_job: JobMaker) -> None:
     with pytest.raises(
         ConfigError,
@@ -227,9 +245,9 @@ PASSWD = "root:x:0:0:root:/root:/bin/sh\nnonroot:x:1001:1002::/home/nonroot:/bin
         (PASSWD, "nonroot", None, Account(1001, 1002, "nonroot", "/home/nonroot")),
         (PASSWD, "1001", None, Account(1001, 1002, "nonroot", "/home/nonroot")),
         (PASSWD, "77:8", None, Account(77, 8, "agent77", "/home/agent")),
-        (PASSWD, "nonroot", (501, 20), Account(501, 20, "agent", "/home/agent")),
+        (PASSWD, "nonroot", (501, 20), Account(501, 20, "agent", "/home/nonroot")),
         (PASSWD, "", (1001, 7), Account(1001, 7, "nonroot", "/home/nonroot")),
-        (PASSWD, "", (0, 0), Account(0, 0, "root", "/home/agent")),
+        (PASSWD, "", (0, 0), Account(0, 0, "root", "/home/nonroot")),
     ],
 )
 def test_the_account_is_ours_or_the_images_and_never_a_stranger(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -184,13 +185,18 @@ def check_limits(limits: Limits, facts: EngineFacts) -> None:
         )
 
 
+def is_too_old(facts: EngineFacts) -> bool:
+    """Tell whether the engine lacks something that every attempt needs."""
+    return tuple(map(int, re.findall(r"\d+", facts.api))) < MINIMUM_API
+
+
 def describe_engine(address: str | None = None) -> dict[str, Any]:
     """Return the facts about the engine and its shortcomings, for ``pytest-mlebench doctor``."""
     engine = Engine(address)
     try:
         facts = engine.facts
         problems = [f"the engine cannot limit: {name}" for name in facts.missing]
-        if _numbers(facts.api) < MINIMUM_API:
+        if is_too_old(facts):
             problems.append(
                 f"the engine is too old: API {facts.api}, 1.41 (Docker 20.10) is needed"
             )
@@ -238,10 +244,6 @@ def _facts(address: str, version: dict[str, Any], info: dict[str, Any]) -> Engin
         runtimes=tuple(sorted(info.get("Runtimes") or ())),
         missing=tuple(name for name, works in enforced.items() if not works),
     )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def _floor_size(size: int) -> str:

@@ -27,6 +27,7 @@ BUILD_ARGUMENTS = {
 }
 _ARGUMENT = re.compile(r"^\s*ARG\s+(\w+)", re.IGNORECASE | re.MULTILINE)
 _FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", re.IGNORECASE | re.MULTILINE)
+_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _TAIL = 20  # lines of a build's log in an error
 
 
@@ -70,8 +71,10 @@ class Images:
         """Return an image that is on the engine."""
         try:
             facts = self._engine.api.inspect_image(name)
-        except self._engine.sdk.errors.NotFound:
-            return None
+        except self._engine.sdk.errors.APIError as problem:
+            if problem.is_client_error():
+                return None  # no such image, or no such name
+            raise
         config = facts.get("Config") or {}
         return Image(
             name=name,
@@ -95,7 +98,7 @@ class Images:
         text = _read_dockerfile(folder / dockerfile)
         wanted = BUILD_ARGUMENTS | dict(arguments or {})
         given = {key: wanted[key] for key in _ARGUMENT.findall(text) if key in wanted}
-        bases = [image.id for base in _FROM.findall(text) if (image := self.find(base))]
+        bases = [image.id for base in _bases(text, given) if (image := self.find(base))]
         context = _context(folder, dockerfile)
         key = _content_key(folder, context, [*sorted(given.items()), *bases, dockerfile])
         tag = f"{REPOSITORY}/{_slug(name)}:{key}"
@@ -180,6 +183,12 @@ def _read_dockerfile(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as problem:
         raise ConfigError(f"cannot read {path}: {(problem.strerror or '').lower()}") from None
+
+
+def _bases(dockerfile: str, arguments: Mapping[str, str]) -> Iterator[str]:
+    """Yield the images that a Dockerfile begins with, as far as its arguments tell."""
+    for name in _FROM.findall(dockerfile):
+        yield _VARIABLE.sub(lambda match: arguments.get(match[1], match[0]), name)
 
 
 def _context(folder: Path, dockerfile: str) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PREFIX = "pytest-mlebench."
+PREPARED = f"{PREFIX}prepared"  # an image that was made ready for attempts
 OWNED = f"{PREFIX}owner"  # every container, network and volume of ours has it
 
 

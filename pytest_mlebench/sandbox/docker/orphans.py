@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_mlebench.sandbox.docker.engine import Engine
-from pytest_mlebench.sandbox.docker.labels import OWNED, PREFIX, owner_of
+from pytest_mlebench.sandbox.docker.labels import OWNED, PREFIX, PREPARED, owner_of
 
 Kind = Literal["container", "network", "volume"]
 
@@ -57,6 +57,26 @@ def remove_orphans(engine: Engine) -> list[Orphan]:
             logger.debug("cannot remove %s: %s", orphan.describe(), problem)
         else:
             removed.append(orphan)
+    return removed
+
+
+def prepared_images(engine: Engine) -> list[str]:
+    """Return the names of the images that were made ready for attempts."""
+    with engine.asked("cannot list images"):
+        found = engine.api.images(filters={"label": PREPARED})
+    return [tag for image in found for tag in image.get("RepoTags") or ()]
+
+
+def remove_images(engine: Engine) -> list[str]:
+    """Remove the prepared images that no container uses, and return their names."""
+    removed = []
+    for name in prepared_images(engine):
+        try:
+            engine.api.remove_image(name)
+        except engine.sdk.errors.APIError as problem:
+            logger.debug("cannot remove %s: %s", name, problem)
+        else:
+            removed.append(name)
     return removed
 
 

@@ -20,13 +20,12 @@ from pathlib import Path
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts
 from pytest_mlebench.sandbox.docker.images import REPOSITORY, Image, Images
-from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
+from pytest_mlebench.sandbox.docker.labels import PREPARED, this_process
 from pytest_mlebench.sandbox.validator import validate_script
 
 HOME = "/home"
 AGENT_DIR = "/home/agent"
 HELPER = "/.mlebench/helper"
-LABEL = f"{PREFIX}prepared"
 START = f"{AGENT_DIR}/start.sh"
 
 _FOLDERS = ("data", "submission", "logs", "code", "agent")
@@ -99,7 +98,7 @@ class Preparer:
             engine.api.put_archive(container, "/", archive)
             _run_to_end(engine, container)
             # The layer outlives the process that makes it: it must not look like an orphan.
-            labels = dict.fromkeys(this_process().labels(), "") | {LABEL: image.id}
+            labels = dict.fromkeys(this_process().labels(), "") | {PREPARED: image.id}
             repository, _, tag = name.partition(":")
             engine.api.commit(container, repository, tag, conf={"Labels": labels})
 
@@ -117,15 +116,16 @@ def choose_account(passwd: str, configured: str, user: tuple[int, int] | None) -
     """Return the agent's account: ours, else the image's own user, else a new one; never root."""
     accounts = {account.name: account for account in _accounts(passwd)}
     by_uid = {account.uid: account for account in accounts.values()}
-    if user is None:
-        for known in (_configured(configured, accounts, by_uid), accounts.get(_REFERENCE_USER)):
-            if known is not None and known.uid != 0:
-                return known
-        user = (1000, 1000)
-    if user[0] in by_uid and user[0] != 0:
-        return replace(by_uid[user[0]], gid=user[1])
-    name = next(n for n in ("agent", "mlebench", f"agent{user[0]}") if n not in accounts)
-    return Account(*user, name if user[0] else "root", AGENT_DIR)
+    candidates = (_configured(configured, accounts, by_uid), accounts.get(_REFERENCE_USER))
+    own = next((known for known in candidates if known is not None and known.uid != 0), None)
+    if user is None and own is not None:
+        return own
+    uid, gid = user or (1000, 1000)
+    if uid in by_uid and uid != 0:
+        return replace(by_uid[uid], gid=gid)
+    name = next(n for n in ("agent", "mlebench", f"agent{uid}") if n not in accounts)
+    # The image's own user may have a home full of caches: it becomes ours.
+    return Account(uid, gid, name if uid else "root", AGENT_DIR if own is None else own.home)
 
 
 def _configured(

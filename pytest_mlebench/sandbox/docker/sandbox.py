@@ -11,7 +11,7 @@ from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, Outcome
 from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
 from pytest_mlebench.sandbox.docker.container import Container
-from pytest_mlebench.sandbox.docker.engine import Engine, check_limits
+from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.orphans import remove_orphans
 from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
@@ -56,6 +56,11 @@ class DockerSandbox:
         if not facts.local:
             raise ConfigError(
                 f"the engine at {facts.address} runs on another machine ({facts.host})"
+            )
+        if is_too_old(facts):
+            raise ConfigError(
+                f"the engine at {facts.address} is too old: its API is {facts.api}, 1.41 is needed "
+                "(Docker 20.10, Podman 4)"
             )
         check_limits(limits, facts)
         engine_network(network)

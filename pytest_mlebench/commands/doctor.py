@@ -1,0 +1,177 @@
+"""Look at this machine: what is there for agents to run in, what is missing, how to get it.
+
+Nothing is changed, nothing is downloaded. The exit status is 1 if something is missing without
+which no agent can run in a container; the process sandbox needs none of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pytest_mlebench.commands import say
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.limits import STANDARD, show_count, show_size
+
+if TYPE_CHECKING:
+    from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts
+
+Verdict = Literal["ok", "note", "missing"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's report."""
+
+    verdict: Verdict
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict:8}{self.what}" + (
+            f"\n        -> {self.remedy}" if self.remedy else ""
+        )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "--runs-dir",
+        metavar="DIR",
+        type=Path,
+        default=Path("mle-runs"),
+        help="where results will go (default: mle-runs)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings."""
+    findings = list(examine(args.runs_dir))
+    for finding in findings:
+        say(str(finding))
+    return int(any(finding.verdict == "missing" for finding in findings))
+
+
+def examine(runs: Path) -> Iterator[Finding]:
+    """Yield all findings; an engine that does not answer ends the questions about it."""
+    yield from _disk(runs)
+    # late on purpose: heavy
+    from pytest_mlebench.sandbox.docker.engine import Engine
+
+    try:
+        engine = Engine()
+        facts = engine.facts
+    except ConfigError as problem:
+        yield Finding("missing", "container engine", str(problem))
+        return
+    checks: tuple[Callable[[EngineFacts], Iterator[Finding]], ...] = (
+        _engine,
+        _enforced,
+        _standard,
+        _gpu_runtime,
+    )
+    for check in checks:
+        yield from check(facts)
+    yield from _base_image(engine)
+    yield from _orphans(engine)
+    engine.close()
+
+
+def _disk(runs: Path) -> Iterator[Finding]:
+    from pytest_mlebench.sandbox.disk import free_bytes  # late: heavy
+
+    folder = next(path for path in (runs.absolute(), *runs.absolute().parents) if path.exists())
+    free = free_bytes(folder)
+    what = f"disk of {folder}: {show_size(free)} free"
+    if free < STANDARD.disk_bytes:
+        yield Finding(
+            "note",
+            what,
+            f"the standard limit is {show_size(STANDARD.disk_bytes)}: --mle-runs-dir on a larger "
+            "disk, or a smaller limit disk= in agent.toml",
+        )
+    else:
+        yield Finding("ok", what)
+
+
+def _engine(facts: EngineFacts) -> Iterator[Finding]:
+    from pytest_mlebench.sandbox.docker.engine import MINIMUM_API, is_too_old
+
+    yield Finding("ok", f"engine: {facts.describe()} at {facts.address}")
+    if is_too_old(facts):
+        wanted = ".".join(map(str, MINIMUM_API))
+        yield Finding(
+            "missing", f"engine API {wanted}", f"this one has {facts.api}: upgrade to Docker 20.10"
+        )
+    if not facts.local:
+        yield Finding(
+            "note",
+            f"the engine runs on another machine ({facts.host}): data are copied to it once per "
+            "competition, and what agents wrote is copied back at their end",
+        )
+    if facts.rootless:
+        yield Finding("note", "the engine is rootless: agents run as your own user")
+
+
+def _enforced(facts: EngineFacts) -> Iterator[Finding]:
+    if facts.missing:
+        yield Finding(
+            "missing",
+            f"limits of {', '.join(facts.missing)}",
+            "the engine cannot enforce them: use cgroup v2, or delegate the controllers to your "
+            "user (systemd: Delegate=cpu cpuset memory pids)",
+        )
+    else:
+        yield Finding(
+            "ok", f"limits of memory, swap, CPU and pids (cgroup v{facts.cgroup_version})"
+        )
+
+
+def _standard(facts: EngineFacts) -> Iterator[Finding]:
+    for what, has, wanted, show, option in (
+        ("CPUs", facts.cpus, STANDARD.cpus, show_count, "--mle-cpus"),
+        ("memory", facts.memory_bytes, STANDARD.memory_bytes, show_size, "--mle-memory"),
+    ):
+        if has < wanted:
+            yield Finding(
+                "note",
+                f"{what}: {show(has)}, the standard limit is {show(wanted)}",
+                f"{option} lowers it, which the report discloses",
+            )
+        else:
+            yield Finding("ok", f"{what}: {show(has)}")
+
+
+def _gpu_runtime(facts: EngineFacts) -> Iterator[Finding]:
+    if facts.has_gpu_runtime:
+        yield Finding("ok", "GPU runtime: nvidia")
+    else:
+        yield Finding(
+            "note", "no GPU runtime", "install nvidia-container-toolkit, or use --mle-gpus=0"
+        )
+
+
+def _base_image(engine: Engine) -> Iterator[Finding]:
+    from pytest_mlebench.sandbox.docker.base import VARIANTS, base_image_name
+
+    for variant in VARIANTS:
+        name = base_image_name(variant)
+        if engine.api.images(name):
+            yield Finding("ok", f"base image {name}")
+        else:
+            option = " --cuda" if variant == "cuda" else ""
+            yield Finding(
+                "note",
+                f"no base image {name}",
+                f"pytest-mlebench build-image{option}, if agents are to be built on it",
+            )
+
+
+def _orphans(engine: Engine) -> Iterator[Finding]:
+    from pytest_mlebench.sandbox.docker.orphans import find_orphans
+
+    if orphans := find_orphans(engine):
+        yield Finding("note", f"{len(orphans)} left by killed sessions", "pytest-mlebench clean")
