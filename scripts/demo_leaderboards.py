@@ -119,7 +119,7 @@ def main(ids: list[str]) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             population = _population(competition, Path(scratch))
         _write(competition, population)
-        print(f"{competition_id}: {len(population)} models", flush=True)  # noqa: T201
+        print(f"{competition_id}: {len(population)} models", flush=True)
     return 0
 
 

@@ -108,7 +108,7 @@ def test_two_sessions_cannot_share_a_run(session: Session) -> None:
     agent = f"--mle-agent={session.agent('counting', COUNTING.format(pause=30))}"
     process = start(session, agent, "--mle-run=mine", TWO[0])
     try:
-        wait_for(lambda: (session.path / "mle-runs/mine/run.json").is_file())
+        wait_for((session.path / "mle-runs/mine/run.json").is_file)
         result = session.run(agent, "--mle-run=mine", TWO[0])
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines(["ERROR: run 'mine' is in use by another session*"])

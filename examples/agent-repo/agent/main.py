@@ -19,6 +19,15 @@ def numbers(row: dict[str, str], names: list[str]) -> list[float]:
     return [float(row[name]) for name in names]
 
 
+def nearest(here: list[float], known: list[tuple[list[float], str]]) -> str:
+    """Return the answer of the known row that is nearest."""
+
+    def distance(there: tuple[list[float], str]) -> float:
+        return sum((a - b) ** 2 for a, b in zip(here, there[0], strict=True))
+
+    return min(known, key=distance)[1]
+
+
 def main() -> None:
     """Fill in the sample submission row by row."""
     train, test, sample = read("train.csv"), read("test.csv"), read("sample_submission.csv")
@@ -28,10 +37,7 @@ def main() -> None:
     with SUBMISSION.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", target])
-        for row in test:
-            here = numbers(row, features)
-            distance = lambda other: sum((a - b) ** 2 for a, b in zip(here, other[0], strict=True))  # noqa: E731, B023
-            writer.writerow([row["id"], min(known, key=distance)[1]])
+        writer.writerows([row["id"], nearest(numbers(row, features), known)] for row in test)
     print(f"predicted {len(test)} rows")
 
 

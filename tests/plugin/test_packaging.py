@@ -1,0 +1,81 @@
+"""The wheel: built from the checkout, installed elsewhere, used from another folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    result = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_competitions(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    ids = {path.parent.name for path in ROOT.glob("competitions/*/competition.toml")}
+    for competition_id in ids:
+        assert f"pytest_mlebench/competitions/{competition_id}/description.md" in names
+    assert "pytest_mlebench/competitions/splits/low.txt" in names
+    assert "pytest_mlebench/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests/", "competitions/"))]
+
+
+def test_an_installed_wheel_works_from_another_folder(wheel: Path, tmp_path: Path) -> None:
+    # the environment's own packages serve as dependencies; only ours is installed anew
+    site = tmp_path / "site"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-deps", "--target", site, wheel, cwd=tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    program = "import pytest_mlebench, sys; print(pytest_mlebench.__file__)"
+    where = run(sys.executable, "-c", program, cwd=elsewhere, PYTHONPATH=str(site))
+    assert Path(where.strip()).is_relative_to(site)
+    output = run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "--mle-agent=dummy",
+        "--mle-competition=demo-digits",
+        cwd=elsewhere,
+        PYTHONPATH=str(site),
+        MLEBENCH_DATA_DIR=str(tmp_path / "store"),
+    )
+    assert "1 passed" in output
+    listing = run(
+        sys.executable,
+        "-m",
+        "pytest_mlebench",
+        "list",
+        "--json",
+        cwd=elsewhere,
+        PYTHONPATH=str(site),
+    )
+    assert "demo-digits" in listing
