@@ -222,12 +222,15 @@ def test_a_format_check_that_refuses_scores_gets_labels(home: Home) -> None:
     assert len(seen) == 2
 
 
-def test_without_an_objection_scores_are_handed_in(home: Home) -> None:
+def test_without_an_objection_scores_are_handed_in_the_same_for_the_same_seed(home: Home) -> None:
     test = write_zeros(home)
     log = home.run(MLE_VALIDATE_URL="http://127.0.0.1:9/validate")
     said = home.submission().loc[test["id"], "target"]
     assert said.nunique() > 10
     assert "format check: no answer" in log
+    (home.path / "logs" / "baseline.log").unlink()
+    home.run()
+    assert said.equals(home.submission().loc[test["id"], "target"])
 
 
 def test_without_time_the_prior_is_handed_in(home: Home) -> None:

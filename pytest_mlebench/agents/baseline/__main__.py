@@ -22,10 +22,11 @@ SMALL = 20_000_000  # bytes of tables: up to here one thread is faster than seve
 def main() -> int:
     """Work through one competition."""
     workspace = Workspace.from_environment()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # on busy cores, spinning takes forever
     if _size(workspace.data) <= SMALL:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything loads OpenMP
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     warnings.simplefilter("ignore")  # models that do not converge are judged by their loss
-    from attempt import attempt  # late on purpose: the thread count comes first
+    from attempt import attempt  # late on purpose: OpenMP reads its variables when it is loaded
 
     return attempt(workspace)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from views import View, Views
 
+FEW = 10_000  # rows; from here on scikit-learn's boosting stops by itself when it is good enough
+
 Maker = Callable[[int], Any]  # seed -> an estimator of scikit-learn
 
 
@@ -29,6 +31,7 @@ class _Offer:
     most_rows: int = 10**9
     most_columns: int = 10**9
     most_classes: int = 200
+    more_rows_than: int = 0
 
 
 def classifiers(views: Views, classes: int) -> list[Candidate]:
@@ -47,7 +50,8 @@ def classifiers(views: Views, classes: int) -> list[Candidate]:
         _Offer("support vectors", "scaled", _support_vectors(1.0), 4_000),
         _Offer("support vectors, loose", "scaled", _support_vectors(10.0), 4_000),
         _Offer("extra trees", "plain", _extra_trees, 100_000),
-        _Offer("boosted trees", "plain", _boosted_trees, most_columns=2_000, most_classes=8),
+        _Offer("boosted trees", "plain", _boosted_trees(80), FEW, 2_000, 8),
+        _Offer("more boosted trees", "plain", _boosted_trees(500), 10**9, 2_000, 8, FEW),
     )
 
 
@@ -63,7 +67,8 @@ def regressors(views: Views) -> list[Candidate]:
         _Offer("support vectors", "scaled", _support_vector_regression(1.0, "scale"), 4_000),
         _Offer("support vectors, loose", "scaled", _support_vector_regression(10.0, 0.03), 4_000),
         _Offer("extra trees", "plain", _extra_trees_regression, 100_000),
-        _Offer("boosted trees", "plain", _boosted_trees_regression, most_columns=2_000),
+        _Offer("boosted trees", "plain", _boosted_regression(120), FEW, 2_000),
+        _Offer("more boosted trees", "plain", _boosted_regression(500), 10**9, 2_000, 1, FEW),
     )
 
 
@@ -71,7 +76,7 @@ def _choose(views: Views, classes: int, *offers: _Offer) -> list[Candidate]:
     def fits(offer: _Offer, view: View | None) -> bool:
         return (
             view is not None
-            and view.train.shape[0] <= offer.most_rows
+            and offer.more_rows_than < view.train.shape[0] <= offer.most_rows
             and view.train.shape[1] <= offer.most_columns
             and classes <= offer.most_classes
         )
@@ -145,10 +150,13 @@ def _extra_trees(seed: int) -> Any:
     )
 
 
-def _boosted_trees(seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def _boosted_trees(most: int) -> Maker:
+    def make(seed: int) -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return HistGradientBoostingClassifier(max_iter=80, max_leaf_nodes=15, random_state=seed)
+        return HistGradientBoostingClassifier(max_iter=most, max_leaf_nodes=15, random_state=seed)
+
+    return make
 
 
 def _ridge(seed: int) -> Any:
@@ -203,10 +211,13 @@ def _extra_trees_regression(seed: int) -> Any:
     )
 
 
-def _boosted_trees_regression(seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingRegressor
+def _boosted_regression(most: int) -> Maker:
+    def make(seed: int) -> Any:
+        from sklearn.ensemble import HistGradientBoostingRegressor
 
-    return HistGradientBoostingRegressor(max_iter=120, max_leaf_nodes=15, random_state=seed)
+        return HistGradientBoostingRegressor(max_iter=most, max_leaf_nodes=15, random_state=seed)
+
+    return make
 
 
 def _threads() -> int:
