@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from test_cli import cli, complaint
 from pytest_mlebench.competition import read_competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.grading.selfcheck import check_dataset
+from pytest_mlebench.preparing import write_7z, write_zip
 from pytest_mlebench.preparing.store import Store
 
 
@@ -55,6 +57,20 @@ def test_a_sample_that_cannot_be_graded_is_a_problem(tmp_path: Path) -> None:
     dataset.sample.write_text("id,z\n80,1\n")
     (problem,) = check_dataset(dataset).problems
     assert problem.startswith("the sample submission cannot be graded: ")
+
+
+@pytest.mark.parametrize(("suffix", "write"), [(".zip", write_zip), (".7z", write_7z)])
+def test_a_sample_may_be_packed(
+    tmp_path: Path, suffix: str, write: Callable[[Path, dict[str, Path]], None]
+) -> None:
+    dataset = _dataset(tmp_path)
+    packed = dataset.sample.with_name(dataset.sample.name + suffix)
+    write(packed, {"sample.csv": dataset.sample})
+    facts = dataset.competition.folder / "competition.toml"
+    facts.write_text(facts.read_text().replace(f'"{dataset.sample.name}"', f'"{packed.name}"'))
+    renamed = Dataset(read_competition(facts.parent), dataset.public, dataset.private)
+    assert renamed.sample == packed
+    assert check_dataset(renamed) == check_dataset(dataset)
 
 
 def test_answers_that_are_no_submission_are_noted_not_blamed(tmp_path: Path) -> None:

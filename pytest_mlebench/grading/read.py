@@ -21,6 +21,7 @@ import pandas as pd
 from pytest_mlebench.errors import InvalidSubmission
 from pytest_mlebench.frames import read_frame
 from pytest_mlebench.limits import show_size
+from pytest_mlebench.preparing.archive import read_single
 
 if TYPE_CHECKING:
     from pytest_mlebench.grading.align import Rules
@@ -60,8 +61,8 @@ def read_submission(path: Path, *, like: Path, rules: Rules) -> pd.DataFrame:
 
 
 def read_own(path: Path, rules: Rules) -> pd.DataFrame:
-    """Return the table in a file of ours, also one packed alone in a zip, by the same rules."""
-    return _read_csv(path, rules)
+    """Return the table in a file of ours, also one alone in a zip or 7z, by the same rules."""
+    return _read_csv(io.BytesIO(read_single(path)) if path.suffix == ".7z" else path, rules)
 
 
 def open_regular(path: Path, *, max_bytes: int) -> IO[bytes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import InvalidSubmission, MlebenchError
 from pytest_mlebench.grading.read import read_own
 from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal
+from pytest_mlebench.preparing.archive import read_single
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,11 @@ def _reduced(dataset: Dataset, folder: Path) -> Path | None:
 
 
 def _as_submission(source: Path, folder: Path) -> Path:
-    """Copy a file of ours to where a submission is read from, out of the zip it may come in."""
+    """Copy a file of ours to where a submission is read from, out of the archive it may be in."""
     folder.mkdir(parents=True)
     target = folder / "submission.csv"
-    if source.suffix == ".zip":
-        with zipfile.ZipFile(source) as archive, target.open("wb") as out:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            shutil.copyfileobj(archive.open(names[0]), out)
+    if source.suffix in {".zip", ".7z"}:
+        target.write_bytes(read_single(source))
     else:
         shutil.copyfile(source, target)
     return target

@@ -85,6 +85,20 @@ def read_member(archive: Path, name: str) -> bytes:
     return _missing(archive, name) if found is None else found
 
 
+def read_single(archive: Path) -> bytes:
+    """Return the content of the only file in a zip or 7z."""
+    archive = Path(archive)
+    if kind(archive) == "zip":
+        with _damage(archive), zipfile.ZipFile(archive) as opened:
+            names = [info.filename for info in opened.infolist() if not info.is_dir()]
+    else:
+        with _damage(archive), _py7zr().SevenZipFile(archive) as opened:
+            names = [info.filename for info in opened.list() if info.is_file]
+    if len(names) != 1:
+        raise PreparationError(f"{archive}: has {len(names)} files, expected a single one")
+    return read_member(archive, names[0])
+
+
 def list_tar(archive: Path) -> list[str]:
     """Return the names of the files in a tar, compressed or not."""
     with _tape(Path(archive)) as tape:

@@ -19,6 +19,7 @@ from pytest_mlebench.preparing import entries, unzip
 from pytest_mlebench.preparing.archive import (
     extract,
     read_member,
+    read_single,
     repack_tar,
     write_7z,
     write_zip,
@@ -309,6 +310,19 @@ def test_a_member_that_is_not_there_is_named(tmp_path: Path, folder: Path, kind:
     with pytest.raises(PreparationError) as caught:
         read_member(tmp_path / "archive", "none.csv")
     assert str(caught.value) == f"{tmp_path / 'archive'}: has no member 'none.csv'"
+
+
+@pytest.mark.parametrize("write", [write_zip, write_7z])
+def test_a_file_that_is_alone_in_an_archive_is_read_whatever_its_name(
+    tmp_path: Path, folder: Path, write: object
+) -> None:
+    assert callable(write)
+    write(tmp_path / "one", {"deep/table.csv": folder / "a.csv"})
+    assert read_single(tmp_path / "one") == b"id\n1\n"
+    write(tmp_path / "many", folder)
+    with pytest.raises(PreparationError) as caught:
+        read_single(tmp_path / "many")
+    assert str(caught.value) == f"{tmp_path / 'many'}: has 5 files, expected a single one"
 
 
 def test_a_missing_library_names_the_extra(
