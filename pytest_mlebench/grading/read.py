@@ -183,4 +183,4 @@ def _reason(error: Exception) -> str:
     """Return the core of a parser's message: 'expected 2 fields in line 3, saw 3'."""
     text = " ".join(str(error).split())
     text = text.removeprefix("Error tokenizing data. C error: ")
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
