@@ -10,6 +10,7 @@ from pytest_mlebench.preparing.archive import (
     write_7z,
     write_zip,
 )
+from pytest_mlebench.preparing.fetch import fetch
 from pytest_mlebench.preparing.files import (
     link,
     link_all,
@@ -42,6 +43,7 @@ from pytest_mlebench.preparing.unpack import unpacked
 
 __all__ = [
     "extract",
+    "fetch",
     "link",
     "link_all",
     "link_named",

@@ -28,7 +28,7 @@ METRICS = {
         ("classification", "lower", "error_rate log_loss binary_log_loss"),
         ("regression", "lower", "angular_error mae rmse rmsle"),
         ("regression", "higher", "pearson spearman"),
-        ("ranking", "higher", "map_at_k"),
+        ("ranking", "higher", "label_ranking_precision map_at_k"),
         ("text", "higher", "exact_match word_jaccard"),
         ("text", "lower", "levenshtein"),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -15,20 +14,29 @@ def map_at_k(truth: Array, prediction: Array, k: int) -> float:
 
     A token counts once, at its first place; repeated and unknown tokens use up their places.
     """
-    relevant = _tokens(truth).drop_duplicates()
-    ranked = _tokens(prediction, first=k)
-    ranked["rank"] = ranked.groupby("row").cumcount() + 1
-    hits = ranked.drop_duplicates(["row", "token"]).merge(relevant, on=["row", "token"])
-    hits = hits.sort_values(["row", "rank"])
-    precision = (hits.groupby("row").cumcount() + 1) / hits["rank"]
-    gained = np.bincount(hits["row"], weights=precision, minlength=len(truth))
-    possible = np.minimum(np.bincount(relevant["row"], minlength=len(truth)), k)
-    return float(np.mean(gained / np.maximum(possible, 1)))
+    # a loop on purpose: sets of a few tokens are faster than one table of all of them
+    pairs = zip(truth, prediction, strict=True)
+    scores = [_precision(set(t.split(" ")), p.split(" ", k)[:k], k) for t, p in pairs]
+    return float(np.mean(scores))
 
 
-def _tokens(cells: Array, first: int | None = None) -> pd.DataFrame:
-    """Return the tokens of all cells, one a row, split at every single blank."""
-    lists = pd.Series(cells).str.split(" ", n=-1 if first is None else first)
-    lists = lists.str[:first]
-    exploded = lists.explode()
-    return pd.DataFrame({"row": exploded.index, "token": exploded.to_numpy()})
+def _precision(relevant: set[str], ranked: list[str], k: int) -> float:
+    """Return the average precision of one row."""
+    places = sorted(map(ranked.index, relevant.intersection(ranked)))
+    gained = sum(found / (place + 1) for found, place in enumerate(places, start=1))
+    return gained / min(len(relevant), k)
+
+
+def label_ranking_precision(truth: Array, prediction: Array) -> float:
+    """Return the mean precision at the rank of each true label in its row, over all of them.
+
+    Each column is a label. Labels of equal score all have the worst of their ranks.
+    """
+    true = truth > 0
+    gained = 0.0
+    for label in range(true.shape[1]):
+        rows = true[:, label]
+        scores = prediction[rows]
+        above = scores >= scores[:, [label]]
+        gained += float(((above & true[rows]).sum(axis=1) / above.sum(axis=1)).sum())
+    return gained / int(true.sum())
