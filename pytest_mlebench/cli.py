@@ -58,6 +58,10 @@ COMMANDS = {
         "remove what killed sessions left on the container engine",
         "pytest_mlebench.commands.clean",
     ),
+    "regrade": (
+        "grade the submissions of a run again, without running any agent",
+        "pytest_mlebench.commands.regrade",
+    ),
     "self-check": (
         "grade the best and the sample submission of every prepared dataset",
         "pytest_mlebench.commands.self_check",

@@ -66,6 +66,9 @@ OPTIONS = (
            "a gate must not shrink silently)", "fail", choices=("fail", "skip")),
     Option("verify", "HOW", "compare datasets with their checksums: on or off; recorded in the "
            "report (default: on)", "on", choices=("on", "off")),
+    Option("description", "WHOSE", "which description the agent is given: ours, or kaggle for the "
+           "competition's own pages; recorded in the report (default: ours)", "ours",
+           choices=("ours", "kaggle")),
     Option("report", "PATH", "write a report, by suffix .json .csv .md; repeatable",
            repeatable=True),
 )  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -52,6 +52,7 @@ class MleSession:
     prepare: str
     missing: str
     verify: bool
+    description: Literal["ours", "kaggle"]
     store_folder: Path
     run_folder: Path
     reports: tuple[Path, ...]
@@ -69,6 +70,11 @@ class MleSession:
     def agent_name(self) -> str:
         """Return what ``--mle-agent`` says."""
         return str(options.given(self.config, "agent"))
+
+    @property
+    def shown_agent(self) -> str:
+        """Return the agent's name for people: its own, else what the option says."""
+        return self.agent_name if self.agent_is_overridden else self.agent.name
 
     @property
     def agent(self) -> Agent:
@@ -136,14 +142,18 @@ class MleSession:
 
     def dataset(self, competition: Competition) -> Dataset:
         """Return a prepared dataset; what is missing fails or skips as the options say."""
+        from pytest_mlebench.preparing.descriptions import with_description  # late: heavy
+        from pytest_mlebench.preparing.leaderboards import with_leaderboard
+
+        store = self.store
         try:
-            return self.store.ensure(
-                competition, prepare=self.prepare != "never", verify=self.verify
-            )
-        except DatasetError as error:
-            if self.missing == "skip" and self.store.find(competition) is None:
+            dataset = store.ensure(competition, prepare=self.prepare != "never", verify=self.verify)
+        except (DatasetError, ConfigError) as error:
+            if self.missing == "skip" and store.find(competition) is None:
                 pytest.skip(str(error))
             raise
+        dataset = replace(dataset, competition=with_leaderboard(competition, store))
+        return with_description(dataset, store, self.description)
 
     def run(self, attempt: Attempt, node: pytest.Item) -> Run:
         """Return the finished run of an attempt."""
@@ -234,6 +244,7 @@ def _from_options(config: pytest.Config) -> MleSession:
         prepare=given("prepare"),
         missing=given("missing"),
         verify=given("verify") == "on",
+        description=given("description"),
         store_folder=_folder(config, given("data-dir")) or default_store(),
         run_folder=_run_folder(config, given("runs-dir"), given("run")),
         reports=_reports(config, given("report")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -54,7 +55,7 @@ class Terminal:
         session = self.session
         limits = self._limits()
         lines = [
-            f"mle-bench: agent {session.agent_name}, "
+            f"mle-bench: agent {session.shown_agent}, "
             f"{_count(len(session.ids), 'competition')} ({self._selection()}), "
             f"{_count(session.seeds, 'seed')}, require {session.require}"
         ]
@@ -137,12 +138,16 @@ class Terminal:
             for limits in self._distinct_limits():
                 notes = session.sandbox(agent).preflight(agent, limits, session.network(agent))
                 self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
-        self._refuse_unprepared()
+        if session.missing == "fail":
+            self._refuse_unprepared()
         self._open_run()
 
     def _refuse_unprepared(self) -> None:
         session = self.session
-        if session.prepare != "never" or session.missing == "skip":
+        if session.prepare != "never":
+            from pytest_mlebench.preparing.selection import preflight  # late on purpose: heavy
+
+            preflight([session.registry.load(i) for i in session.ids], session.store)
             return
         lost = [i for i in session.ids if session.store.find(session.registry.load(i)) is None]
         if lost:
@@ -166,10 +171,10 @@ class Terminal:
             self._lock = lock
             if (folder / PLAN).exists():
                 before = read_plan(folder)[1].agent
-                if before not in (None, self.session.agent_name):
+                if before not in (None, self.session.shown_agent):
                     raise ConfigError(
                         f"run {folder.name!r} belongs to agent {before!r}, not to "
-                        f"{self.session.agent_name!r}: choose another name with --mle-run"
+                        f"{self.session.shown_agent!r}: choose another name with --mle-run"
                     )
             write_plan(folder, (), self._disclosure())
         except Timeout:
@@ -240,7 +245,7 @@ class Terminal:
         for facts in session.config.hook.pytest_mle_report(config=session.config):
             extra |= facts
         return Disclosure(
-            agent=session.agent_name,
+            agent=session.shown_agent,
             agent_version=None if agent is None else agent.version,
             sandbox=None if agent is None else session.sandbox(agent).name,
             network=None if agent is None else session.network(agent),
@@ -254,9 +259,14 @@ class Terminal:
             plugin_version=__version__,
             started=_stamp(session.started),
             finished=_stamp(time.time()),
-            notes=self.notes + (() if session.verify else ("datasets were not verified",)),
+            notes=(*self.notes, *self._choices()),
             extra=extra,
         )
+
+    def _choices(self) -> tuple[str, ...]:
+        """Return what the options change about the data."""
+        notes = () if self.session.verify else ("datasets were not verified",)
+        return notes if self.session.description == "ours" else (*notes, "original descriptions")
 
     def _write_reports(self, report: Report) -> None:
         for path in (self.session.run_folder / "report.json", *self.session.reports):
@@ -269,7 +279,8 @@ class Terminal:
     def _next(self) -> str:
         folder, report = self.session.run_folder, self.report
         if report is not None and any(r.outcome in ("error", "missing") for r in report.results):
-            return f"pytest --mle-agent={self.session.agent_name} --mle-run={folder.name} (resumes)"
+            agent = shlex.quote(self.session.agent_name)
+            return f"pytest --mle-agent={agent} --mle-run={folder.name} (resumes)"
         return f"pytest-mlebench report {folder}"
 
 

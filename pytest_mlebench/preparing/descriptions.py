@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from pytest_mlebench.competition import Competition
+from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError
 from pytest_mlebench.paths import write_text
+from pytest_mlebench.preparing.files import link_tree
 from pytest_mlebench.preparing.kaggle import Kaggle, Page
 from pytest_mlebench.preparing.lock import Say
 from pytest_mlebench.preparing.progress import silent
@@ -42,6 +49,41 @@ def original_description(competition: Competition, store: Store, say: Say | None
     except OSError:  # a read-only store: fetched again next time
         (say or silent)(f"{competition.id}: its description cannot be kept in {path.parent}")
     return text
+
+
+def with_description(dataset: Dataset, store: Store, kind: Kind, say: Say | None = None) -> Dataset:
+    """Return the dataset with the wanted text as ``description.md``.
+
+    Where another one lies there (the reference implementation prepares the original) the agent
+    sees a view of the public folder: the same files, linked, with the other text.
+    """
+    competition = dataset.competition
+    text = description(competition, store, kind, say)
+    path = dataset.public / "description.md"
+    if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+        return dataset
+    name = f"{hashlib.md5(text.encode()).hexdigest()[:12]}-{dataset.public.stat().st_ino}"
+    view = store.folder(competition) / "views" / name
+    try:
+        if not view.is_dir():
+            _make_view(dataset.public, view, text)
+    except OSError as error:
+        raise ConfigError(
+            f"{competition.id}: cannot put a description beside the data in {view.parent} "
+            f"({error.strerror or error}): make the store writable once"
+        ) from None
+    return replace(dataset, public=view)
+
+
+def _make_view(public: Path, view: Path, text: str) -> None:
+    view.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".view.", dir=view.parent) as scratch:
+        new = Path(scratch) / "public"
+        link_tree(public, new)
+        (new / "description.md").unlink(missing_ok=True)
+        (new / "description.md").write_text(text, encoding="utf-8")
+        with contextlib.suppress(FileExistsError, NotADirectoryError):  # another was first
+            new.rename(view)
 
 
 def to_markdown(competition: Competition, pages: list[Page]) -> str:

@@ -110,4 +110,4 @@ def _single(values: pd.Series, sample: pd.Series, column: str) -> Goal | None:
 
 
 def _is_number(values: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(values.dtype) and values.dtype != bool
+    return bool(pd.api.types.is_numeric_dtype(values.dtype) and values.dtype != bool)

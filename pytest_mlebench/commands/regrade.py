@@ -1,0 +1,67 @@
+"""Grade the submissions of a run again, without running any agent.
+
+For a run that was graded with another leaderboard or an older version. Each record keeps its
+attempt and gets the new grade; the run's report.json is written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_mlebench.attempt import grade_run
+from pytest_mlebench.commands import (
+    add_competitions_option,
+    add_data_dir_option,
+    registry_of,
+    say,
+    store_folder,
+)
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import DatasetError
+from pytest_mlebench.preparing.leaderboards import with_leaderboard
+from pytest_mlebench.preparing.store import Store
+from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports import Report
+from pytest_mlebench.run import Run, attempts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
+    add_data_dir_option(parser)
+    add_competitions_option(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Grade what is over, and say what changed."""
+    registry = registry_of(args)
+    Report.from_run(args.run, registry)  # what is not a run ends here, with a sentence
+    changed = 0
+    for folder in sorted(args.run.glob("*/seed*")):
+        over = [attempt for attempt in attempts(folder) if attempt.is_over]
+        if over:
+            changed += _regrade(over[-1], _dataset(over[-1], registry, args))
+    Report.from_run(args.run, registry).write(args.run / "report.json")
+    say(f"{changed} grades changed, {args.run / 'report.json'} is written anew")
+    return 0
+
+
+def _dataset(attempt: Run, registry: Registry, args: argparse.Namespace) -> Dataset:
+    competition, store = registry.load(attempt.competition), Store(store_folder(args))
+    found = store.find(competition)
+    if found is None:
+        raise DatasetError(f"{competition.id}: not prepared in {store.root}")
+    return replace(found, competition=with_leaderboard(competition, store))
+
+
+def _regrade(attempt: Run, dataset: Dataset) -> bool:
+    before, attempt.grade = attempt.grade, None
+    attempt.phase = "collected"
+    after = grade_run(attempt, dataset)
+    if before == after:
+        return False
+    old = "not graded" if before is None else before.score
+    say(f"{attempt.competition} seed{attempt.seed}: {old} -> {after.score}, {after.medal}")
+    return True
