@@ -39,6 +39,8 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
             _write(({key: record[key] for key in SHOWN} for record in test), test_file)
             for record in test:
                 gold += _answers(record)
+    if not gold:
+        raise PreparationError(f"{source} has no lines")
     table = pd.DataFrame(gold, columns=["example_id", "PredictionString"])
     write_csv(table, private / "gold_submission.csv")
     write_csv(table.assign(PredictionString=""), public / "sample_submission.csv")
@@ -48,6 +50,8 @@ def _chunks(lines: IO[str], source: Path) -> Iterator[list[Record]]:
     """Yield the records of a thousand lines each, all with the same keys in the same order."""
     while chunk := list(islice(lines, CHUNK)):
         records: list[Record] = [json.loads(line) for line in chunk if not line.isspace()]
+        if len(records) == 1:
+            raise PreparationError(f"{source}: its last line stands alone, damaged or cut off")
         keys = list(dict.fromkeys(key for record in records for key in record))
         for needed in (*SHOWN, "annotations"):
             if not all(needed in record for record in records):
