@@ -5,6 +5,7 @@
 ``reordered``     cases that are ``noisy-1`` in another order, which never matters
 ``needs_answers`` cases that ``score`` rejects and ``check``, without answers, cannot
 ``instead``       cases to which we give another score: ``[score, reason]``
+``repaired``      prepared files whose content is not what the reference makes of it
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class Pack:
         """Return where we differ, and why."""
         path = self.folder / "notes.json"
         return json.loads(path.read_text()) if path.is_file() else {}
+
+    def repaired(self, part: str) -> list[str]:
+        """Return the files of public or private whose content differs on purpose."""
+        paths = map(Path, self.notes.get("repaired", {}))
+        return [str(path.relative_to(part)) for path in paths if path.is_relative_to(part)]
 
     @cached_property
     def cases(self) -> dict[str, float | None]:
