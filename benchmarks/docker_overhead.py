@@ -31,7 +31,7 @@ from docker_jobs import JobMaker
 
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.docker import DockerSandbox
-from pytest_mlebench.sandbox.docker.home import HomeFolder
+from pytest_mlebench.sandbox.docker.home import Home
 from pytest_mlebench.sandbox.docker.request import Wiring, container_request
 
 AT_ONCE = 8
@@ -75,8 +75,8 @@ class Bench:
         """Create, start, wait for and remove the container of a job, and nothing else."""
         sandbox, api = self.sandbox, self.sandbox.engine.api
         prepared = sandbox.prepare(job.agent)
-        home = HomeFolder(job, prepared.account)
-        request = container_request(sandbox.engine, job, prepared, Wiring(binds=home.binds()))
+        home = Home(job, prepared.account)
+        request = container_request(sandbox.engine, job, prepared, Wiring(mounts=home.mounts()))
         self.started = time.perf_counter()
         container = api.create_container(**request)["Id"]
         api.start(container)

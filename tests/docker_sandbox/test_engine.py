@@ -124,7 +124,7 @@ def test_the_engine_describes_itself(engine: Engine) -> None:
 def request(sandbox: DockerSandbox, job: Any) -> dict[str, Any]:
     """Return what would be asked of the engine."""
     prepared = sandbox.prepare(job.agent)
-    return container_request(sandbox.engine, job, prepared, Wiring(binds={}))
+    return container_request(sandbox.engine, job, prepared, Wiring(mounts={}))
 
 
 def test_gpus_are_asked_for_by_their_ids(sandbox: DockerSandbox, make_job: JobMaker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docker_engines import OwnEngine
 from docker_images import BUSYBOX, ensure_busybox
 from docker_jobs import JobMaker
 
@@ -25,8 +27,6 @@ from pytest_mlebench.sandbox.docker import (
     remove_orphans,
 )
 from pytest_mlebench.sandbox.docker.labels import owner_of, this_process
-
-ROOT = Path(__file__).parents[2]
 
 SESSION = """
 import sys
@@ -185,37 +185,12 @@ def test_eight_attempts_at_once(sandbox: DockerSandbox, engine: Engine, make_job
     assert containers(engine, os.getpid()) == []
 
 
-class OwnEngine:
-    """A second engine, which may be stopped and killed."""
-
-    def __init__(self) -> None:
-        self.folder = Path(f"/tmp/mle-{os.getpid()}")
-        self._env = os.environ | {
-            "MLEBENCH_ENGINE_DIR": str(self.folder),
-            "MLEBENCH_ENGINE_APART": "1",
-        }
-
-    def __call__(self, verb: str) -> str:
-        result = subprocess.run(
-            [ROOT / "scripts" / "engine", verb],
-            env=self._env,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return result.stdout.strip().removeprefix("export DOCKER_HOST=")
-
-    def kill(self) -> None:
-        """End the engine without a word; its containers live on."""
-        os.kill(int((self.folder / "docker.pid").read_text()), signal.SIGKILL)
-
-
 @pytest.fixture(scope="module")
 def own_engine(engine: Engine) -> Iterator[OwnEngine]:
     """An engine that no other test needs."""
     if os.getuid() != 0:
         pytest.skip("only root can start another engine")
-    own = OwnEngine()
+    own = OwnEngine(socket.gethostname())
     connection = Engine(own("start"))
     ensure_busybox(connection.api)
     yield own

@@ -14,7 +14,7 @@ from pytest_mlebench.sandbox import Job, Outcome, Reason
 from pytest_mlebench.sandbox.collect import Collected, collect
 from pytest_mlebench.sandbox.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
-from pytest_mlebench.sandbox.docker.home import HomeFolder, agent_archive
+from pytest_mlebench.sandbox.docker.home import Home, agent_archive
 from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, Prepared
 from pytest_mlebench.sandbox.docker.request import PORT, Wiring, container_request
 from pytest_mlebench.sandbox.docker.stats import Sampler
@@ -55,7 +55,7 @@ class Attempt:
             with self._phase("prepare"):
                 with self._engine.asked("cannot prepare the image"):
                     prepared = self._sandbox.prepare(self._job.agent)
-                home = HomeFolder(self._job, prepared.account)
+                    home = self._sandbox.home(self._job, prepared)
                 stack.callback(home.remove)
                 validator = stack.enter_context(self._validator())
                 validator.serve(home.listen(SOCKET))
@@ -63,6 +63,7 @@ class Attempt:
             container = self._start(stack, prepared, home, log)
             watch, reason, seconds = self._follow(container, home)
             end = container.end()
+            self._fetch(home, container)
             log.close()
             with self._phase("collect"):
                 collected = self._collect(home)
@@ -89,16 +90,16 @@ class Attempt:
         job = self._job
         return LogWriter(job.log, max_bytes=job.limits.log_bytes, secrets=job.agent.secrets())
 
-    def _start(
-        self, stack: ExitStack, prepared: Prepared, home: HomeFolder, log: LogWriter
-    ) -> Container:
+    def _start(self, stack: ExitStack, prepared: Prepared, home: Home, log: LogWriter) -> Container:
         with self._phase("create"):
             container = self._create(prepared, home)
             stack.callback(self._remove, container)
+            home.fill(container)
             self._copy_agent(container, prepared)
         try:
             with self._phase("start"):
                 container.start(log)
+                home.connect(container)
         except SandboxError as problem:
             if "rlimit" not in str(problem) or not self._engine.raises_rlimits:
                 raise
@@ -107,9 +108,9 @@ class Attempt:
             return self._start(stack, prepared, home, log)
         return container
 
-    def _create(self, prepared: Prepared, home: HomeFolder) -> Container:
+    def _create(self, prepared: Prepared, home: Home) -> Container:
         wiring = Wiring(
-            binds=home.binds(), ports={PORT: SOCKET}, network=engine_network(self._job.network)
+            mounts=home.mounts(), ports={PORT: SOCKET}, network=engine_network(self._job.network)
         )
         request = container_request(self._engine, self._job, prepared, wiring)
         return Container(self._engine, request)
@@ -121,7 +122,7 @@ class Attempt:
         with agent_archive(agent.folder, prepared.account, self._job.folder) as archive:
             container.copy_in(AGENT_DIR, archive)
 
-    def _follow(self, container: Container, home: HomeFolder) -> tuple[Watch, Reason, float]:
+    def _follow(self, container: Container, home: Home) -> tuple[Watch, Reason, float]:
         limits = self._job.limits
         started = time.monotonic()
         watch = Watch(
@@ -139,15 +140,15 @@ class Attempt:
                 raise
         return watch, reason, time.monotonic() - started
 
-    def _disk_guard(self, container: Container, home: HomeFolder) -> DiskGuard:
+    def _disk_guard(self, container: Container, home: Home) -> DiskGuard:
         return DiskGuard(
             home.path,
             limit=self._job.limits.disk_bytes,
             layer=container.layer_bytes,
-            engine_root=Path(self._engine.facts.root),
+            engine_root=Path(self._engine.facts.root) if self._engine.facts.local else None,
         )
 
-    def _collect(self, home: HomeFolder) -> Collected:
+    def _collect(self, home: Home) -> Collected:
         job = self._job
         return collect(
             home.path,
@@ -157,7 +158,11 @@ class Attempt:
             secrets=job.agent.secrets(),
         )
 
-    def _rescue(self, home: HomeFolder) -> None:
+    def _fetch(self, home: Home, container: Container) -> None:
+        with self._phase("fetch"):
+            home.fetch(container)
+
+    def _rescue(self, home: Home) -> None:
         """Keep what there is of an attempt that was lost: evidence, never graded."""
         try:
             self._collect(home)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import queue
 import threading
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +17,8 @@ from pytest_mlebench.sandbox.log import LogWriter
 
 EventKind = Literal["died", "oom", "killed", "lost"]
 
+_NOT_FOUND = 404
+_CHUNK = 1 << 20
 _LAST_OUTPUT = 10.0  # seconds to read what a container said before it ended
 
 
@@ -65,6 +69,25 @@ class Container:
         """Unpack a tar archive inside."""
         with self._engine.asked("cannot copy into the container"):
             self._engine.api.put_archive(self.id, folder, archive)
+
+    @contextmanager
+    def copy_out(self, path: str) -> Iterator[tuple[Iterator[bytes], Mapping[str, Any]] | None]:
+        """Yield a path inside as a tar archive in pieces, with its facts; None if it is gone."""
+        api = self._engine.api
+        url = f"{api.base_url}/v{api.api_version}/containers/{self.id}/archive"
+        with (
+            self._engine.asked("cannot copy out of the container"),
+            # By hand, for it must be closed: the engine holds on to a container while it sends.
+            closing(
+                api.get(url, params={"path": path}, stream=True, timeout=api.timeout)
+            ) as answer,
+        ):
+            if answer.status_code == _NOT_FOUND:
+                yield None
+                return
+            answer.raise_for_status()
+            facts = json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
+            yield answer.iter_content(_CHUNK), facts
 
     def is_running(self) -> bool:
         """Ask the engine, for the case that an event went past us."""

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 class EngineFacts:
     """What an engine says about itself."""
 
+    id: str
     name: str  # "docker" or "podman"
     version: str
     api: str
@@ -223,6 +224,7 @@ def _facts(address: str, version: dict[str, Any], info: dict[str, Any]) -> Engin
         "pids": info.get("PidsLimit", True),
     }
     return EngineFacts(
+        id=str(info.get("ID") or host),
         name="podman" if any("Podman" in name for name in names) else "docker",
         version=str(version.get("Version", "?")),
         api=str(version.get("ApiVersion", "?")),

@@ -1,4 +1,4 @@
-"""An attempt's folders on our side."""
+"""An attempt's folders on our side, and how a container is tied to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -15,8 +15,8 @@ from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.limits import show_size
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.collect import remove_tree
-from pytest_mlebench.sandbox.docker.prepared import HOME, Account
-from pytest_mlebench.sandbox.docker.request import SOCKETS
+from pytest_mlebench.sandbox.docker.container import Container
+from pytest_mlebench.sandbox.docker.prepared import HOME, SOCKETS, Account
 
 WRITABLE = ("submission", "logs", "code")
 AGENT_FOLDER_LIMIT = 10**9
@@ -24,25 +24,35 @@ AGENT_FOLDER_LIMIT = 10**9
 _SKIPPED = {".git", ".venv", "__pycache__", "node_modules"}
 
 
-class HomeFolder:
-    """The part of ``/home`` that outlives the container: bound in, and ours when it is gone."""
+class Home:
+    """What is seen as ``/home`` by an agent on this machine: bound in, and ours when it is gone."""
 
     def __init__(self, job: Job, account: Account) -> None:
         self._job = job
+        self._account = account
         self.path = job.folder / "home"
         self._sockets = job.folder / "sockets"
+        if not job.data.is_dir():
+            raise SandboxError(f"the data folder does not exist: {job.data}")
         for folder in (self.path, self._sockets):
             remove_tree(folder)
             folder.mkdir()
-        for name in WRITABLE:
-            self._make_writable(self.path / name, account)
-        instructions = self.path / "instructions.txt"
-        instructions.write_text(job.instructions, encoding="utf-8")
-        instructions.chmod(0o644)
-        _require_readable(job.data)
+        self._lay_out()
 
-    def binds(self) -> dict[str, tuple[str, bool]]:
-        """Return what is bound where, and whether read-only."""
+    def _lay_out(self) -> None:
+        for name in WRITABLE:
+            folder = self.path / name
+            folder.mkdir()
+            folder.chmod(0o755)
+            if os.getuid() == 0 and self._account.uid != 0:
+                os.chown(folder, self._account.uid, self._account.gid)
+        instructions = self.path / "instructions.txt"
+        instructions.write_text(self._job.instructions, encoding="utf-8")
+        instructions.chmod(0o644)
+        _require_readable(self._job.data)
+
+    def mounts(self) -> Mapping[str, tuple[str, bool]]:
+        """Return what is mounted where, and whether read-only."""
         home = self.path.resolve()
         return {
             f"{HOME}/data": (str(self._job.data.resolve()), True),
@@ -52,28 +62,36 @@ class HomeFolder:
         }
 
     def listen(self, name: str) -> socket.socket:
-        """Return a socket that listens in the folder that is bound in, open to the agent's user."""
+        """Return a listening socket of ours that is *name* in the container's SOCKETS."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        folder = os.open(self._sockets, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            # The path of a socket has at most 107 bytes, that of a run may have more.
-            listener.bind(f"/proc/self/fd/{folder}/{name}")
-        finally:
-            os.close(folder)
+        with self._short_path(name) as path:
+            listener.bind(path)
         (self._sockets / name).chmod(0o666)
         listener.listen(64)
         return listener
+
+    def fill(self, container: Container) -> None:
+        """Put into a container, before it starts, what is not mounted."""
+
+    def connect(self, container: Container) -> None:
+        """Tie a container that has just started to the sockets that listen."""
+
+    def fetch(self, container: Container) -> None:
+        """Bring home what an agent left in a container that has ended."""
 
     def remove(self) -> None:
         """Delete the folders; what was worth keeping has been collected."""
         remove_tree(self.path)
         remove_tree(self._sockets)
 
-    def _make_writable(self, folder: Path, account: Account) -> None:
-        folder.mkdir()
-        folder.chmod(0o755)
-        if os.getuid() == 0 and account.uid != 0:
-            os.chown(folder, account.uid, account.gid)
+    @contextmanager
+    def _short_path(self, name: str) -> Iterator[str]:
+        """Yield a path of a socket: it has at most 107 bytes, and that of a run may have more."""
+        folder = os.open(self._sockets, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield f"/proc/self/fd/{folder}/{name}"
+        finally:
+            os.close(folder)
 
 
 @contextmanager
@@ -103,8 +121,6 @@ def agent_archive(folder: Path, account: Account, scratch: Path) -> Iterator[IO[
 
 def _require_readable(data: Path) -> None:
     """Refuse data that the agent's user could not read, before the agent stumbles over it."""
-    if not data.is_dir():
-        raise SandboxError(f"the data folder does not exist: {data}")
     if os.getuid() == 0 and data.stat().st_mode & 0o005 != 0o005:
         raise SandboxError(
             f"the agent's user may not read {data}: chmod -R a+rX makes the data readable"

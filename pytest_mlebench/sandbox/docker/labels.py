@@ -11,6 +11,7 @@ from pathlib import Path
 
 PREFIX = "pytest-mlebench."
 PREPARED = f"{PREFIX}prepared"  # an image that was made ready for attempts
+COPIED = f"{PREFIX}data"  # a volume with a dataset
 OWNED = f"{PREFIX}owner"  # every container, network and volume of ours has it
 
 

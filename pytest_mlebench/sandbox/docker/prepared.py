@@ -26,6 +26,7 @@ from pytest_mlebench.sandbox.validator import validate_script
 HOME = "/home"
 AGENT_DIR = "/home/agent"
 HELPER = "/.mlebench/helper"
+SOCKETS = "/.mlebench/run"  # where the sockets of our side are seen inside
 START = f"{AGENT_DIR}/start.sh"
 
 _FOLDERS = ("data", "submission", "logs", "code", "agent")
@@ -161,7 +162,7 @@ def _read_helper(image: Image) -> bytes:
 
 def _writable(account: Account) -> list[str]:
     folders = [f"{HOME}/{name}" for name in _FOLDERS if name != "data"]
-    return [*folders, *([account.home] if account.home not in folders else [])]
+    return [SOCKETS, *folders, *([account.home] if account.home not in folders else [])]
 
 
 def _layer(helper: bytes, passwd: str, account: Account) -> bytes:
@@ -169,6 +170,7 @@ def _layer(helper: bytes, passwd: str, account: Account) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         _add_folder(tar, ".mlebench")
+        _add_folder(tar, SOCKETS)
         _add_file(tar, HELPER, helper, 0o755)
         _add_file(tar, f"{HOME}/validate_submission.sh", validate_script().encode(), 0o755)
         _add_file(tar, f"{HOME}/instructions.txt", b"", 0o644)

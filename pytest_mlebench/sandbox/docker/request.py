@@ -15,11 +15,10 @@ from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, contract_environment
 from pytest_mlebench.sandbox.docker.engine import Engine
 from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
-from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, HELPER, HOME, Prepared
+from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, HELPER, HOME, SOCKETS, Prepared
 
 PORT = 5000
 VALIDATE_URL = f"http://localhost:{PORT}/validate"
-SOCKETS = "/.mlebench/run"  # where the sockets of our side are seen inside
 
 _MOUNT = re.compile(r"(?P<source>.+?):(?P<target>/[^:]*)(?::(?P<mode>ro|rw))?")
 
@@ -28,7 +27,7 @@ _MOUNT = re.compile(r"(?P<source>.+?):(?P<target>/[^:]*)(?::(?P<mode>ro|rw))?")
 class Wiring:
     """How the container is tied to our side; what differs between engines and networks."""
 
-    binds: Mapping[str, tuple[str, bool]]  # target -> (folder, file or volume; read-only)
+    mounts: Mapping[str, tuple[str, bool]]  # target -> (folder, file or volume; read-only)
     ports: Mapping[int, str] = field(default_factory=dict)  # relayed to a socket in SOCKETS
     network: str = "none"  # the engine's name for it
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +120,7 @@ def _mounts(types: Any, wiring: Wiring) -> list[Any]:
         types.Mount(
             target, source, type="bind" if source.startswith("/") else "volume", read_only=read_only
         )
-        for target, (source, read_only) in wiring.binds.items()
+        for target, (source, read_only) in wiring.mounts.items()
     ]
 
 

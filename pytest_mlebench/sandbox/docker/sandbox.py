@@ -12,10 +12,13 @@ from pytest_mlebench.sandbox import Job, Outcome
 from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
+from pytest_mlebench.sandbox.docker.home import Home
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.orphans import remove_orphans
 from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
+from pytest_mlebench.sandbox.docker.remote import RemoteHome
 from pytest_mlebench.sandbox.docker.request import command
+from pytest_mlebench.sandbox.docker.volumes import DataVolumes
 from pytest_mlebench.sandbox.signals import termination_interrupts
 
 GRACE = 30.0  # seconds between the request to end and the end
@@ -47,15 +50,20 @@ class DockerSandbox:
         return Images(self.engine, self._cache)
 
     @cached_property
+    def _volumes(self) -> DataVolumes:
+        return DataVolumes(self.engine, self.images, self._cache)
+
+    @cached_property
     def _preparer(self) -> Preparer:
         return Preparer(self.engine, self.images)
 
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
         facts = self.engine.facts
-        if not facts.local:
+        if not facts.local and agent.mounts:
             raise ConfigError(
-                f"the engine at {facts.address} runs on another machine ({facts.host})"
+                f"agent {agent.name!r} wants mounts of this machine, but its engine runs on "
+                f"another ({facts.host}): put the files into the image"
             )
         if is_too_old(facts):
             raise ConfigError(
@@ -81,6 +89,13 @@ class DockerSandbox:
     def prepare(self, agent: Agent) -> Prepared:
         """Return the agent's image, ready for attempts."""
         return self._preparer.prepare(self.images.ensure(agent))
+
+    def home(self, job: Job, prepared: Prepared) -> Home:
+        """Return the home folder of a job, tied to the engine as it allows."""
+        if self.engine.facts.local:
+            return Home(job, prepared.account)
+        volume = self._volumes.ensure(job.data, prepared.name)
+        return RemoteHome(self.engine, job, prepared.account, volume)
 
     def run(self, job: Job) -> Outcome:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""

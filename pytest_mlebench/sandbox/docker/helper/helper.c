@@ -7,7 +7,10 @@
  *   helper own UID GID PATH...
  *       give whole trees to a user, without following a link (once, when an image is prepared)
  *   helper stream SOCKET
- *       listen on the unix socket SOCKET, pass one connection on to stdin and stdout, end
+ *       listen on the unix socket SOCKET, pass its connections on to stdin and stdout, one after
+ *       the other; every piece of data is preceded by its length (4 bytes, the highest first), and
+ *       the length 0 says that one side of the connection has ended (for engines elsewhere, to
+ *       which no socket of ours can be bound)
  *
  * The container's init reaps; this program only starts, forwards and relays. It runs as the agent's
  * user: an agent may kill it, which ends the container, or talk to SOCKET itself, which is the same
@@ -21,6 +24,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,17 +85,23 @@ static void open_ports(int count, char **pairs_given) {
     }
 }
 
-static void accept_one(struct listener *listener, struct pair *pair) {
+/* Return a connection to a unix socket, which may need a moment to come into being. */
+static int connect_to(const char *path) {
     struct sockaddr_un address;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || unix_address(path, &address) < 0) return -1;
+    for (int patience = 100; connect(fd, (struct sockaddr *)&address, sizeof address) < 0;) {
+        if ((errno != ENOENT && errno != ECONNREFUSED) || !patience--) { close(fd); return -1; }
+        usleep(50000);
+    }
+    return fd;
+}
+
+static void accept_one(struct listener *listener, struct pair *pair) {
     int client = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (client < 0) return;
-    int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (server < 0 || unix_address(listener->path, &address) < 0 ||
-        connect(server, (struct sockaddr *)&address, sizeof address) < 0) {
-        if (server >= 0) close(server);
-        close(client);
-        return;
-    }
+    int server = connect_to(listener->path);
+    if (server < 0) { close(client); return; }
     fcntl(server, F_SETFL, O_NONBLOCK);
     pair->used = 1;
     pair->flows[0] = (struct flow){.from = client, .to = server};
@@ -198,32 +208,61 @@ static int run(int count, char **arguments) {
     }
 }
 
-static int copy(int from, int to) {
-    static char data[BUFFER];
-    ssize_t count = read(from, data, BUFFER), done = 0;
-    while (done < count) {
-        ssize_t written = write(to, data + done, count - done);
-        if (written <= 0) return 0;
-        done += written;
+static int read_all(int fd, char *data, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t count = read(fd, data + done, size - done);
+        if (count == 0 || (count < 0 && errno != EINTR)) return 0;
+        if (count > 0) done += count;
     }
-    return count > 0;
+    return 1;
+}
+
+static int write_all(int fd, const char *data, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t count = write(fd, data + done, size - done);
+        if (count < 0 && errno != EINTR) return 0;
+        if (count > 0) done += count;
+    }
+    return 1;
+}
+
+/* Pass one connection on; return 0 when the other side of stdin and stdout is gone. */
+static int pass_on(int client) {
+    static char data[BUFFER];
+    int asking = 1, answering = 1;
+    while (asking || answering) {
+        struct pollfd polls[2] = {{asking ? client : -1, POLLIN, 0}, {0, POLLIN, 0}};
+        if (poll(polls, 2, -1) < 0) continue;
+        if (polls[0].revents) {
+            ssize_t count = read(client, data, BUFFER);
+            uint32_t size = htonl(count > 0 ? count : 0);
+            asking = count > 0;
+            if (!write_all(1, (char *)&size, 4) || !write_all(1, data, ntohl(size))) return 0;
+        }
+        if (polls[1].revents) {
+            uint32_t size;
+            if (!read_all(0, (char *)&size, 4) || ntohl(size) > BUFFER) return 0;
+            if (!read_all(0, data, ntohl(size))) return 0;
+            if (ntohl(size)) write_all(client, data, ntohl(size));
+            else { answering = 0; shutdown(client, SHUT_WR); }
+        }
+    }
+    return 1;
 }
 
 static int stream(const char *path) {
     struct sockaddr_un address;
     int listening = socket(AF_UNIX, SOCK_STREAM, 0);
     if (listening < 0 || unix_address(path, &address) < 0) fail(path);
+    signal(SIGPIPE, SIG_IGN);
     unlink(path);
-    umask(0);
     if (bind(listening, (struct sockaddr *)&address, sizeof address) < 0) fail(path);
-    if (listen(listening, 1) < 0) fail(path);
-    int client = accept(listening, NULL, NULL);
-    if (client < 0) fail(path);
-    struct pollfd polls[2] = {{client, POLLIN, 0}, {0, POLLIN, 0}};
+    if (listen(listening, 64) < 0) fail(path);
     for (;;) {
-        if (poll(polls, 2, -1) < 0) continue;
-        if (polls[0].revents && !copy(client, 1)) return 0;
-        if (polls[1].revents && !copy(0, client)) return 0;
+        int client = accept(listening, NULL, NULL);
+        if (client < 0) continue;
+        if (!pass_on(client)) return 0;
+        close(client);
     }
 }
 
