@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.limits import STANDARD, Limits, demo_limits
 from pytest_mlebench.outcomes import key_of, result_of
 from pytest_mlebench.results import Result, complete
+from pytest_mlebench.run import Run, read_run
 from pytest_mlebench.session import AT_HOME, MleSession
 from pytest_mlebench.summary import check_gates, problem_lines, summary_lines
 
@@ -103,7 +105,10 @@ class Terminal:
             expected=self.expected,
         )
         self._write_reports(self.report)
-        self.missed += check_gates(self.session.gates, self.report.results, self.report.membership)
+        gates = self.session.gates
+        named = [gate.split for gate in gates if gate.split is not None]
+        membership = self.report.membership.including(self.session.registry, named)
+        self.missed += check_gates(gates, self.report.results, membership)
         if self.missed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -241,6 +246,7 @@ class Terminal:
         session = self.session
         agent = None if session.agent_is_overridden else session.agent
         limits = self._limits()
+        runs = self._runs()
         extra: dict[str, object] = {}
         for facts in session.config.hook.pytest_mle_report(config=session.config):
             extra |= facts
@@ -257,11 +263,18 @@ class Terminal:
             seeds=session.seeds,
             require=session.require,
             plugin_version=__version__,
+            image=", ".join(sorted({i for r in runs if (i := r.outcome.get("image"))})) or None,
+            data={run.competition: run.conditions.get("data", "unknown") for run in runs},
             started=_stamp(session.started),
             finished=_stamp(time.time()),
             notes=(*self.notes, *self._choices()),
             extra=extra,
         )
+
+    def _runs(self) -> list[Run]:
+        """Return the records behind the results so far."""
+        folders = (Path(result.run) for result in self.results.values() if result.run)
+        return [run for folder in folders if (run := read_run(folder)) is not None]
 
     def _choices(self) -> tuple[str, ...]:
         """Return what the options change about the data."""

@@ -16,13 +16,15 @@ class Session:
         self.pytester = pytester
         self.path = pytester.path
 
-    def run(self, *arguments: str, timeout: float = 120) -> pytest.RunResult:
-        """Run pytest in a process of its own."""
-        return self.pytester.runpytest_subprocess(*arguments, timeout=timeout)
-
-    def quick(self, *arguments: str) -> pytest.RunResult:
-        """Run pytest in this process, where no agent runs and no import is to be observed."""
+    def run(self, *arguments: str) -> pytest.RunResult:
+        """Run pytest: in this process, which saves its imports, unless it has workers."""
+        if any(argument.startswith("-n") for argument in arguments):
+            return self.alone(*arguments)
         return self.pytester.runpytest_inprocess(*arguments)
+
+    def alone(self, *arguments: str) -> pytest.RunResult:
+        """Run pytest in a process of its own."""
+        return self.pytester.runpytest_subprocess(*arguments, timeout=300)
 
     def agent(self, name: str, code: str) -> str:
         """Write an agent in Python and return the command that starts it."""

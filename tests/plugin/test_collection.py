@@ -9,7 +9,7 @@ ONE = "--mle-competition=demo-digits"
 
 
 def collected(session: Session, *arguments: str) -> list[str]:
-    result = session.quick("--collect-only", "-q", *arguments)
+    result = session.run("--collect-only", "-q", *arguments)
     assert result.ret in (0, 5), result.stdout.str() + result.stderr.str()
     return [line for line in result.outlines if "::" in line]
 
@@ -111,7 +111,7 @@ def test_a_wrong_value_is_a_usage_error_before_anything_runs(
     session: Session, arguments: list[str], message: str
 ) -> None:
     agent = [] if arguments[0].startswith("--mle-agent") else ["--mle-agent=dummy"]
-    result = session.quick(*agent, *arguments)
+    result = session.run(*agent, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {message.replace('[', '[[]')}"])
     assert "Traceback" not in result.stderr.str()
@@ -119,7 +119,7 @@ def test_a_wrong_value_is_a_usage_error_before_anything_runs(
 
 
 def test_options_without_an_agent_are_a_usage_error(session: Session) -> None:
-    result = session.quick("--mle-split=lite")
+    result = session.run("--mle-split=lite")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --mle-split has no effect without --mle-agent=NAME"])
 
@@ -145,7 +145,7 @@ def test_a_wrong_marker_is_an_error_of_collection(
             pass
         """
     )
-    result = session.quick("--mle-agent=dummy", ".")
+    result = session.run("--mle-agent=dummy", ".")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([message])
     assert "Traceback" not in result.stdout.str()

@@ -188,6 +188,7 @@ def test_reports_are_written_by_suffix(session: Session, workers: tuple[str, ...
     data = json.loads((session.path / "out/r.json").read_text())
     assert data["disclosure"]["agent"] == "dummy"
     assert data["disclosure"]["sandbox"] == "process"
+    assert data["disclosure"]["data"] == {"demo-digits": "none"}
     assert "demo-digits" in (session.path / "out/r.csv").read_text()
     assert "demo-digits" in (session.path / "out/r.md").read_text()
 

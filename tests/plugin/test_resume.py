@@ -126,10 +126,10 @@ def test_a_run_belongs_to_one_agent(session: Session) -> None:
 
 def test_a_runs_folder_that_cannot_be_written_is_a_usage_error(session: Session) -> None:
     (session.path / "taken").write_text("a file")
-    result = session.quick("--mle-agent=dummy", TWO[0], "--mle-runs-dir=taken")
+    result = session.run("--mle-agent=dummy", TWO[0], "--mle-runs-dir=taken")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --mle-runs-dir must be a folder, given: taken"])
-    result = session.quick("--mle-agent=dummy", TWO[0], "--mle-runs-dir=/proc/nowhere")
+    result = session.run("--mle-agent=dummy", TWO[0], "--mle-runs-dir=/proc/nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: cannot write to /proc/nowhere*: choose another folder*"])
 

@@ -21,7 +21,7 @@ def pytest_unconfigure(config):
 def test_nothing_heavy_is_imported_without_our_options(session: Session) -> None:
     session.pytester.makeconftest(CONFTEST)
     session.pytester.makepyfile("def test_trivial(): pass")
-    result = session.run("-p", "no:cacheprovider")
+    result = session.alone("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["LOADED []"])
     ours = next(line for line in result.outlines if line.startswith("OURS"))
@@ -35,7 +35,7 @@ def test_nothing_heavy_is_imported_without_our_options(session: Session) -> None
 def test_nothing_is_printed_or_written_without_our_options(session: Session) -> None:
     session.pytester.makepyfile("def test_trivial(): pass")
     before = sorted(session.path.iterdir())
-    result = session.run("-p", "no:cacheprovider")
+    result = session.alone("-p", "no:cacheprovider")
     lines = [line for line in result.outlines if not line.startswith(("plugins:", "rootdir:"))]
     assert "mle" not in "\n".join(lines)
     after = [path for path in sorted(session.path.iterdir()) if path.name != "__pycache__"]
@@ -44,7 +44,7 @@ def test_nothing_is_printed_or_written_without_our_options(session: Session) -> 
 
 def test_collecting_all_competitions_imports_nothing_heavy(session: Session) -> None:
     session.pytester.makeconftest(CONFTEST)
-    result = session.run(
+    result = session.alone(
         "--mle-agent=dummy", "--mle-split=all", "--mle-seeds=3", "--collect-only", "-q"
     )
     result.stdout.fnmatch_lines(["LOADED []", "225 tests collected*"], consecutive=False)
@@ -52,16 +52,16 @@ def test_collecting_all_competitions_imports_nothing_heavy(session: Session) -> 
 
 def test_switching_the_plugin_off_removes_options_fixtures_and_marker(session: Session) -> None:
     for option, word in (("--help", "--mle-"), ("--fixtures", "mle_"), ("--markers", "mle(")):
-        assert word in session.run(option).stdout.str()
-        assert word not in session.run("-p", "no:mlebench", option).stdout.str()
-    result = session.run("-p", "no:mlebench", "--mle-agent=dummy")
+        assert word in session.alone(option).stdout.str()
+        assert word not in session.alone("-p", "no:mlebench", option).stdout.str()
+    result = session.alone("-p", "no:mlebench", "--mle-agent=dummy")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_help_has_a_group_with_every_option_and_ini_key(session: Session) -> None:
     from pytest_mlebench.options import OPTIONS
 
-    text = session.run("--help").stdout.str()
+    text = session.alone("--help").stdout.str()
     assert "\nMLE-bench:" in text
     for option in OPTIONS:
         assert option.flag in text
@@ -80,7 +80,7 @@ def test_our_tests_skip_without_an_agent_and_say_what_is_missing(
             assert mle_grade.valid
         """
     )
-    result = session.run("-rs", *workers)
+    result = session.alone("-rs", *workers)
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*needs an agent under test: give --mle-agent=NAME*"])
     assert not (session.path / "mle-runs").exists()
