@@ -7,11 +7,12 @@ it was.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import socket
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from pytest_mlebench.run import Run, attempts
 from pytest_mlebench.sandbox import Job, Sandbox
 
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,10 @@ def _job(attempt: Attempt, run: Run, network: str, hidden: tuple[Path, ...]) -> 
 
 
 def _run_once(attempt: Attempt, job: Job, run: Run) -> None:
-    run.enter("running")
     try:
-        outcome = attempt.sandbox.run(job)
+        with _leased(attempt, job, run) as job_with_gpus:
+            run.enter("running")
+            outcome = attempt.sandbox.run(job_with_gpus)
     except InfrastructureError as error:
         run.error = str(error)
         run.enter("error")
@@ -144,6 +148,21 @@ def _run_once(attempt: Attempt, job: Job, run: Run) -> None:
         raise SandboxError(run.error) from error
     run.outcome = _plain(asdict(outcome))
     run.enter("collected")
+
+
+@contextlib.contextmanager
+def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
+    """Wait until the host has room for the attempt, and yield the job with its GPUs."""
+    from pytest_mlebench.sandbox.leases import lease_for  # late on purpose: only when an agent runs
+
+    def wait(message: str) -> None:
+        logger.info("%s: %s", job.labels["attempt"], message)
+        if run.phase != "waiting":
+            run.enter("waiting")
+
+    label = job.labels["attempt"]
+    with lease_for(attempt.sandbox, job.limits, label=label, waiting=wait) as gpus:
+        yield replace(job, gpus=gpus)
 
 
 def _try_to_record(run: Run) -> None:

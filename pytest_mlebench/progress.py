@@ -84,6 +84,7 @@ def progress_line(runs: list[Run], total: int, began: float, now: float) -> str 
     """Return a line on the attempts of a run, or None once all are over."""
     graded = [run for run in runs if run.phase == "graded" and run.grade is not None]
     running = [run for run in runs if run.phase in ("created", "running")]
+    queued = len([run for run in runs if run.phase == "waiting"])
     over = len([run for run in runs if run.phase in ("collected", "graded", "error")])
     if over >= total:
         return None
@@ -91,7 +92,8 @@ def progress_line(runs: list[Run], total: int, began: float, now: float) -> str 
     won = ", ".join(
         f"{medals[medal]} {medal}" for medal in reversed(Medal) if medal and medals[medal]
     )
-    parts = [f"{len(running)} running", f"{over} of {total} over", won or "no medal yet"]
+    waiting = [f"{queued} waiting for CPUs, memory or GPUs"] if queued else []
+    parts = [f"{len(running)} running", *waiting, f"{over} of {total} over", won or "no medal yet"]
     if (left := _time_left(runs, running, total, began, now)) is not None:
         parts.append(f"about {show_duration(left)} left")
     return f"mle-bench: {', '.join(parts)}"

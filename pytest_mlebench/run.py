@@ -20,7 +20,7 @@ from pytest_mlebench.paths import write_text
 RECORD = "record.json"
 SCHEMA = 1
 
-Phase = Literal["created", "running", "collected", "graded", "error"]
+Phase = Literal["created", "waiting", "running", "collected", "graded", "error"]
 
 
 @dataclass

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import Limits
+from pytest_mlebench.limits import Limits, host_cpus
 from pytest_mlebench.sandbox import Job, Outcome, contract_environment, landlock
 from pytest_mlebench.sandbox.collect import Refused, collect, remove_tree
 from pytest_mlebench.sandbox.launch import Order
+from pytest_mlebench.sandbox.leases import Capacity, Claim, host_capacity, require
 from pytest_mlebench.sandbox.signals import termination_interrupts
 from pytest_mlebench.sandbox.supervised import Supervised, can_go_offline
 from pytest_mlebench.sandbox.supervisor import OWN_URL
@@ -55,12 +56,25 @@ class ProcessSandbox:
             )
         _require_program(agent)
         _require_network(network)
+        require(Claim.of(limits), self.capacity(limits))
         if landlock.version():
             return ()
         return (
             "process sandbox: the kernel offers no Landlock, a hostile agent could read "
             "the answers; use --mle-sandbox=docker",
         )
+
+    def claim(self, limits: Limits) -> Claim:
+        """Return what an attempt needs for itself; one that may use every CPU shares them."""
+        whole = limits.cpus == host_cpus()
+        return Claim(gpus=limits.gpus) if whole else Claim.of(limits)
+
+    def capacity(self, limits: Limits) -> Capacity:
+        """Return what this host has for attempts."""
+        return host_capacity()
+
+    def make_room(self) -> None:
+        """Do nothing: what an attempt started here ends with the process that started it."""
 
     def run(self, job: Job) -> Outcome:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""

@@ -22,9 +22,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_store(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+def own_store(monkeypatch: pytest.MonkeyPatch, store: Path, tmp_path: Path) -> None:
     """Keep the tests out of the user's own store, and pytest's settings out of the tests."""
     monkeypatch.setenv("MLEBENCH_DATA_DIR", str(store))
+    monkeypatch.setenv("MLEBENCH_LEASES_DIR", str(tmp_path / "leases"))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.setenv("COLUMNS", "80")

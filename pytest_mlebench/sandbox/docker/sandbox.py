@@ -19,6 +19,7 @@ from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.remote import RemoteHome
 from pytest_mlebench.sandbox.docker.request import command
 from pytest_mlebench.sandbox.docker.volumes import DataVolumes
+from pytest_mlebench.sandbox.leases import HERE, Capacity, Claim
 from pytest_mlebench.sandbox.signals import termination_interrupts
 
 GRACE = 30.0  # seconds between the request to end and the end
@@ -96,6 +97,20 @@ class DockerSandbox:
             return Home(job, prepared.account)
         volume = self._volumes.ensure(job.data, prepared.name)
         return RemoteHome(self.engine, job, prepared.account, volume)
+
+    def claim(self, limits: Limits) -> Claim:
+        """Return what an attempt needs for itself: all that its container may use."""
+        return Claim.of(limits)
+
+    def capacity(self, limits: Limits) -> Capacity:
+        """Return what the engine's host has for attempts."""
+        facts = self.engine.facts
+        place = HERE if facts.local else facts.host
+        return Capacity(facts.cpus, facts.memory_bytes, place=place)
+
+    def make_room(self) -> None:
+        """End the containers of dead workers: they let go of their leases when they died."""
+        remove_orphans(self.engine)
 
     def run(self, job: Job) -> Outcome:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
