@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from docker_engines import OwnEngine
+from docker_engines import OwnEngine, SshHost
 from docker_images import BUSYBOX, ensure_busybox
 from docker_jobs import JobMaker
 
@@ -174,3 +174,50 @@ def test_mounts_of_this_machine_are_refused(elsewhere: DockerSandbox, make_job: 
         "agent 'm' wants mounts of this machine, but its engine runs on another (elsewhere): "
         "put the files into the image"
     )
+
+
+@pytest.fixture
+def ssh_host(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+    """This host, as one that is reached by ssh."""
+    if os.getuid() != 0:
+        pytest.skip("only root can start sshd")
+    (tmp_path / "ssh").mkdir()
+    host = SshHost(tmp_path / "ssh", engine.address)
+    monkeypatch.setenv("PATH", f"{host.folder}/bin:{os.environ['PATH']}")
+    yield host
+    host.process.terminate()
+    host.process.wait()
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["path", "no-path"])
+def test_an_engine_is_reached_by_ssh(
+    engine: Engine, ssh_host: SshHost, make_job: JobMaker, tmp_path: Path, told: bool
+) -> None:
+    path = engine.address.removeprefix("unix://") if told else ""
+    sandbox = DockerSandbox(cache=tmp_path / "cache", address=f"ssh://mlehost{path}")
+    job = make_job("echo id,target > s.csv; /home/validate_submission.sh s.csv; echo done")
+    outcome = sandbox.run(job)
+    assert (outcome.exit_code, outcome.format_checks) == (0, 1)
+    assert job.log.read_text() == '{"result": "Submission is valid."}\ndone\n'
+    assert not sandbox.engine.facts.local
+    sandbox.engine.close()
+
+
+def test_a_host_that_ssh_cannot_reach_is_told_in_its_words(
+    ssh_host: SshHost, tmp_path: Path
+) -> None:
+    for address in (
+        "ssh://nobody@no-such-host.invalid",
+        "ssh://nobody@no-such-host.invalid/x.sock",
+    ):
+        with pytest.raises(
+            ConfigError, match=r"ssh cannot reach nobody@no-such-host\.invalid: ssh: Could not"
+        ):
+            Engine(address)
+    with pytest.raises(ConfigError) as caught:
+        Engine("ssh://mlehost/no/such.sock")
+    assert str(caught.value).startswith(
+        "no container engine answers at ssh://mlehost/no/such.sock ("
+    )
+    with pytest.raises(ConfigError, match=r"must be ssh://\[USER@\]HOST\[:PORT\], given: ssh://"):
+        Engine("ssh://")

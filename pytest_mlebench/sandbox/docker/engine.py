@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.limits import Limits, show_count, show_size
+from pytest_mlebench.sandbox.docker.tunnel import Tunnel
 
 EXTRA = "pip install 'pytest-mlebench[docker]'"
 MINIMUM_API = (1, 41)  # Docker 20.10; one-shot statistics came with it
@@ -68,6 +69,9 @@ class Engine:
         self.sdk = load_sdk()
         self._connection = find_address(address)
         self.address = str(self._connection["base_url"])
+        self._tunnel = Tunnel(self.address) if self.address.startswith("ssh:") else None
+        if self._tunnel is not None:
+            self._connection["base_url"] = self._tunnel.address
         self.api = self._client(TIMEOUT)
         # What runs for a day may be silent for a day: streams have no timeout of their own.
         self.streams = self._client(None)
@@ -76,11 +80,13 @@ class Engine:
     def _client(self, timeout: float | None) -> Any:  # the package's types cover half of it
         docker = self.sdk
         try:
-            return docker.APIClient(
-                version="auto", timeout=timeout, use_ssh_client=True, **self._connection
-            )
+            return docker.APIClient(version="auto", timeout=timeout, **self._connection)
         except (docker.errors.DockerException, OSError) as problem:
-            raise unreachable(self.address, problem) from None
+            raise self._unreachable(problem) from None
+
+    def _unreachable(self, problem: Exception) -> ConfigError:
+        said = self._tunnel.said() if self._tunnel is not None else ""
+        return unreachable(self.address, said or str(problem))
 
     @cached_property
     def facts(self) -> EngineFacts:
@@ -88,7 +94,7 @@ class Engine:
         try:
             return _facts(self.address, self.api.version(), self.api.info())
         except (self.sdk.errors.DockerException, OSError) as problem:
-            raise unreachable(self.address, problem) from None
+            raise self._unreachable(problem) from None
 
     @contextmanager
     def asked(self, what: str) -> Iterator[None]:
@@ -124,6 +130,8 @@ class Engine:
         """Close the connections."""
         self.api.close()
         self.streams.close()
+        if self._tunnel is not None:
+            self._tunnel.close()
 
 
 def load_sdk() -> ModuleType:
@@ -158,9 +166,9 @@ def find_address(address: str | None = None) -> dict[str, Any]:
     return settings | {"base_url": context.Host or "unix:///var/run/docker.sock"}
 
 
-def unreachable(address: str, problem: Exception) -> ConfigError:
+def unreachable(address: str, problem: str) -> ConfigError:
     """Return the error for an engine that does not answer, with the way out."""
-    reason = str(problem).removeprefix("Error while fetching server API version: ")
+    reason = problem.removeprefix("Error while fetching server API version: ")
     if "Permission denied" in reason:
         way_out = "add yourself to the group docker, or use a rootless engine"
     else:
