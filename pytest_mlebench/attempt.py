@@ -153,7 +153,9 @@ def _run_once(attempt: Attempt, job: Job, run: Run) -> None:
 @contextlib.contextmanager
 def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
     """Wait until the host has room for the attempt, and yield the job with its GPUs."""
-    from pytest_mlebench.sandbox.leases import lease_for  # late on purpose: only when an agent runs
+    # late on purpose: only when an agent runs
+    from pytest_mlebench.sandbox.gpus import describe_gpus
+    from pytest_mlebench.sandbox.leases import lease_for
 
     def wait(message: str) -> None:
         logger.info("%s: %s", job.labels["attempt"], message)
@@ -162,6 +164,8 @@ def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
 
     label = job.labels["attempt"]
     with lease_for(attempt.sandbox, job.limits, label=label, waiting=wait) as gpus:
+        if gpus:
+            run.conditions["gpus"] = describe_gpus(gpus)
         yield replace(job, gpus=gpus)
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_mlebench.limits import host_cpus, host_memory
-from pytest_mlebench.session import MleSession
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.limits import host_cpus
+from pytest_mlebench.session import MleSession, from_options
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScheduling
@@ -38,17 +39,6 @@ class Distribution:
             return None
         return make_scheduler(config, log)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
-        """Return how many attempts this host can hold at once under the limits."""
-        fits = [self._fits(competition) for competition in self.session.ids]
-        return max(1, min(fits, default=1))
-
-    def _fits(self, competition_id: str) -> int:
-        agent = self.session.agent
-        limits = self.session.limits(self.session.registry.load(competition_id), agent)
-        return int(min(host_cpus() // limits.cpus, host_memory() // limits.memory_bytes))
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Let a worker finish its item before it asks for the next."""
@@ -56,6 +46,28 @@ class Distribution:
             for plugin in session.config.pluginmanager.get_plugins():
                 if type(plugin).__name__ == "WorkerInteractor":
                     plugin.run_one_test = partial(_run_alone, plugin)
+
+
+def workers_that_fit(config: pytest.Config) -> int:
+    """Return how many attempts this host can hold at once under the limits, one at least."""
+    try:
+        session = from_options(config)
+        fits = [_fits(session, competition) for competition in session.ids]
+    except ConfigError:
+        return 1  # the session is about to refuse it in its own words
+    return max(1, min(fits, default=1))
+
+
+def _fits(session: MleSession, competition_id: str) -> int:
+    # late on purpose: only where the number of workers is asked for
+    from pytest_mlebench.sandbox.leases import Claim, Leasing
+
+    agent = session.agent
+    limits = session.limits(session.registry.load(competition_id), agent)
+    sandbox = session.sandbox(agent)
+    if not isinstance(sandbox, Leasing):
+        return int(host_cpus() // limits.cpus)
+    return sandbox.capacity(limits).holds(Claim.of(limits))
 
 
 def make_scheduler(config: pytest.Config, log: Any) -> LoadScheduling:

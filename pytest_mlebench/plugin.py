@@ -41,6 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{unused[0]} has no effect without --mle-agent=NAME")
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Let ``-n auto`` mean as many attempts as this host can hold; xdist asks very early."""
+    if not options.given(config, "agent"):
+        return None
+    from pytest_mlebench.distribution import workers_that_fit  # late on purpose: with an agent
+
+    return workers_that_fit(config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make an item of each competition and seed for tests that take our fixtures."""
     if "mle_competition" in metafunc.fixturenames:

@@ -203,7 +203,7 @@ def start(config: pytest.Config) -> None:
     from pytest_mlebench.terminal import Terminal
 
     try:
-        session = _from_options(config)
+        session = from_options(config)
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[SESSION] = session
@@ -222,7 +222,9 @@ def current(config: pytest.Config) -> MleSession | None:
     return config.stash.get(SESSION, None)
 
 
-def _from_options(config: pytest.Config) -> MleSession:
+def from_options(config: pytest.Config) -> MleSession:
+    """Return what the options say, checked."""
+
     def given(name: str) -> Any:
         return options.given(config, name)
 

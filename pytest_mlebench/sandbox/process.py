@@ -19,6 +19,7 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import Limits, host_cpus
 from pytest_mlebench.sandbox import Job, Outcome, contract_environment, landlock
 from pytest_mlebench.sandbox.collect import Refused, collect, remove_tree
+from pytest_mlebench.sandbox.gpus import gpus_for
 from pytest_mlebench.sandbox.launch import Order
 from pytest_mlebench.sandbox.leases import Capacity, Claim, host_capacity, require
 from pytest_mlebench.sandbox.signals import termination_interrupts
@@ -71,7 +72,7 @@ class ProcessSandbox:
 
     def capacity(self, limits: Limits) -> Capacity:
         """Return what this host has for attempts."""
-        return host_capacity()
+        return host_capacity(gpus_for(limits))
 
     def make_room(self) -> None:
         """Do nothing: what an attempt started here ends with the process that started it."""

@@ -14,6 +14,7 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, contract_environment
 from pytest_mlebench.sandbox.docker.engine import Engine
+from pytest_mlebench.sandbox.docker.gpus import gpu_request
 from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
 from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, HELPER, HOME, SOCKETS, Prepared
 
@@ -99,9 +100,7 @@ def _host_config(engine: Engine, job: Job, wiring: Wiring) -> dict[str, Any]:
     if agent.privileged:
         config |= {"privileged": True, "cap_drop": None, "security_opt": None}
     if job.gpus:
-        config["device_requests"] = [
-            types.DeviceRequest(device_ids=list(job.gpus), capabilities=[["gpu"]])
-        ]
+        config["device_requests"] = gpu_request(engine, job.gpus)
     if engine.facts.name == "podman" and engine.facts.rootless:
         config["userns_mode"] = "keep-id"  # else our own user is root inside
     return config

@@ -12,6 +12,7 @@ from pytest_mlebench.sandbox import Job, Outcome
 from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
+from pytest_mlebench.sandbox.docker.gpus import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.orphans import remove_orphans
@@ -19,7 +20,8 @@ from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.remote import RemoteHome
 from pytest_mlebench.sandbox.docker.request import command
 from pytest_mlebench.sandbox.docker.volumes import DataVolumes
-from pytest_mlebench.sandbox.leases import HERE, Capacity, Claim
+from pytest_mlebench.sandbox.gpus import gpus_for
+from pytest_mlebench.sandbox.leases import Capacity, Claim
 from pytest_mlebench.sandbox.signals import termination_interrupts
 
 GRACE = 30.0  # seconds between the request to end and the end
@@ -72,12 +74,15 @@ class DockerSandbox:
                 "(Docker 20.10, Podman 4)"
             )
         check_limits(limits, facts)
+        gpus = self.capacity(limits).gpus[:1]
         engine_network(network)
         if agent.runtime is not None and agent.runtime not in facts.runtimes:
             raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)
         agent.environment()
         prepared = self.prepare(agent)
         command(agent, prepared)
+        if gpus:
+            require_gpus(self.engine, prepared, gpus)
         lines = [
             f"engine: {facts.describe()}",
             f"image: {prepared.image.name} ({prepared.image.digest})",
@@ -105,8 +110,14 @@ class DockerSandbox:
     def capacity(self, limits: Limits) -> Capacity:
         """Return what the engine's host has for attempts."""
         facts = self.engine.facts
-        place = HERE if facts.local else facts.host
-        return Capacity(facts.cpus, facts.memory_bytes, place=place)
+        if facts.local:
+            return Capacity(facts.cpus, facts.memory_bytes, gpus_for(limits))
+        if limits.gpus:
+            raise ConfigError(
+                f"GPUs of another machine ({facts.host}) cannot be leased from here: "
+                "run pytest there, or use --mle-gpus=0"
+            )
+        return Capacity(facts.cpus, facts.memory_bytes, place=facts.host)
 
     def make_room(self) -> None:
         """End the containers of dead workers: they let go of their leases when they died."""
