@@ -74,12 +74,13 @@ def _measure(
 def _memory(name: str, folder: Path) -> int:
     """Return the peak memory of grading in a process of its own, less what the imports take."""
     program = (
-        "import resource, sys; from pathlib import Path; import pandas, sklearn.metrics;"
-        "from pytest_mlebench import load_competition;"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
-        "before = peak(); folder = Path(sys.argv[2]);"
+        "import sys; from pathlib import Path; import pandas, sklearn.metrics;"
+        "from pytest_mlebench import load_competition; folder = Path(sys.argv[2]);"
+        "memory = lambda key: next(int(line.split()[1]) for line in open('/proc/self/status')"
+        " if line.startswith(key));"
+        "open('/proc/self/clear_refs', 'w').write('5'); before = memory('VmRSS');"
         "load_competition(sys.argv[1]).score(folder / 'submission.csv', folder);"
-        "print((peak() - before) * 1024)"
+        "print((memory('VmHWM') - before) * 1024)"
     )
     return int(subprocess.check_output((sys.executable, "-c", program, name, str(folder))))
 

@@ -175,6 +175,8 @@ def _positions(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -
     given, wanted = _keys(submission, expected, rules.id)
     if given.equals(wanted):
         return None
+    if (matched := _matched(given, wanted)) is not None:
+        return matched
     kept = np.arange(len(given))
     if not wanted.is_unique:
         given, wanted = _numbered(given), _numbered(wanted)
@@ -192,6 +194,26 @@ def _positions(submission: pd.DataFrame, expected: pd.DataFrame, rules: Rules) -
         unknown = _unnumbered(given[~given.isin(wanted)])
         raise InvalidSubmission(f"{_rows(unknown)} with an unknown id: {_list(unknown)}")
     return np.asarray(kept[positions])
+
+
+def _matched(given: Any, wanted: Any) -> Array | None:
+    """Return the positions by sorting alone where the ids are the same numbers.
+
+    Stable sorts match the k-th occurrence of an id with the k-th, and take less time and memory
+    than the table of ids that pandas would make. Whatever differs is for others to say.
+    """
+    if len(given) != len(wanted) or given.dtype.kind not in "iu" or wanted.dtype.kind not in "iu":
+        return None
+    theirs, ours = given.to_numpy(), wanted.to_numpy()
+    from_theirs = np.argsort(theirs, kind="stable")
+    if np.array_equal(theirs[from_theirs], ours):  # the answers are in order, as most are
+        return from_theirs
+    from_ours = np.argsort(ours, kind="stable")
+    if not np.array_equal(theirs[from_theirs], ours[from_ours]):
+        return None
+    positions = np.empty_like(from_theirs)
+    positions[from_ours] = from_theirs
+    return positions
 
 
 def _keys(submission: pd.DataFrame, expected: pd.DataFrame, ids: Sequence[str]) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing.archive import extract
 from pytest_mlebench.preparing.files import require
 
@@ -21,4 +22,7 @@ def unpacked(archive: Path, near: Path) -> Iterator[Path]:
     require(archive)
     with tempfile.TemporaryDirectory(prefix=".unpack.", dir=near.parent) as scratch:
         extract(archive, Path(scratch))
-        yield Path(scratch)
+        try:
+            yield Path(scratch)
+        except PreparationError as error:  # a member is to be found in its archive, not in scratch
+            raise PreparationError(str(error).replace(f"{scratch}/", f"{archive}: ")) from error

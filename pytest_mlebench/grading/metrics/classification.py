@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sklearn import metrics as sk
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -39,9 +38,8 @@ def binary_log_loss(truth: Array, prediction: Array, epsilon: float = EPSILON) -
 def roc_auc(truth: Array, prediction: Array) -> float:
     """Return the area under the ROC curve; of several columns, the plain mean."""
     if truth.ndim == 1:
-        return float(sk.roc_auc_score(truth, prediction))
-    areas = [sk.roc_auc_score(t, p) for t, p in zip(truth.T, prediction.T, strict=True)]
-    return float(np.mean(areas))
+        return _area(truth, prediction)
+    return float(np.mean([_area(*pair) for pair in zip(truth.T, prediction.T, strict=True)]))
 
 
 def weighted_roc_auc(
@@ -51,6 +49,8 @@ def weighted_roc_auc(
 
     *bounds* are the rates between which a weight applies, from 0 to 1.
     """
+    from sklearn import metrics as sk  # late on purpose: not every metric needs it
+
     false, true, _ = sk.roc_curve(truth, prediction)
     for bound in bounds[1:-1]:
         false, true = _with_point(false, true, bound)
@@ -60,6 +60,19 @@ def weighted_roc_auc(
         area = sk.auc(np.append(false[band], 1.0), np.append(true[band], high) - low)
         total, norm = total + weight * area, norm + weight * (high - low)
     return total / norm
+
+
+def _area(truth: Array, prediction: Array) -> float:
+    """Return the share of pairs of a hit and a miss that are in order, ties counting one half.
+
+    Two sorts and two searches take a third of the time that scikit-learn's curve takes.
+    """
+    hits, misses = np.sort(prediction[truth == 1]), np.sort(prediction[truth == 0])
+    if not len(hits) or not len(misses) or len(hits) + len(misses) < len(truth):
+        raise ValueError("the truth must hold both 0 and 1, and nothing else")
+    below = np.searchsorted(misses, hits, side="left").sum()
+    not_above = np.searchsorted(misses, hits, side="right").sum()
+    return float((below + not_above) / (2 * len(hits) * len(misses)))
 
 
 def _with_point(false: Array, true: Array, rate: float) -> tuple[Array, Array]:
@@ -99,9 +112,13 @@ def multilabel_f1(truth: Array, prediction: Array) -> float:
 
 def matthews(truth: Array, prediction: Array) -> float:
     """Return Matthews' correlation coefficient."""
+    from sklearn import metrics as sk  # late on purpose: not every metric needs it
+
     return float(sk.matthews_corrcoef(truth, prediction))
 
 
 def quadratic_kappa(truth: Array, prediction: Array) -> float:
     """Return Cohen's kappa with quadratic weights over the positions of the labels seen."""
+    from sklearn import metrics as sk  # late on purpose: not every metric needs it
+
     return float(sk.cohen_kappa_score(prediction, truth, weights="quadratic"))
