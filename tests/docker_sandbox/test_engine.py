@@ -53,7 +53,7 @@ def test_a_runtime_that_is_not_installed_is_refused(sandbox: DockerSandbox) -> N
 
 
 def test_a_network_that_it_cannot_make_is_refused(sandbox: DockerSandbox) -> None:
-    with pytest.raises(ConfigError, match="knows the networks none and open, given: bridge"):
+    with pytest.raises(ConfigError, match="none, open and allow:HOST, given: bridge"):
         sandbox.preflight(AGENT, SMALL, "bridge")
 
 

@@ -19,6 +19,7 @@ from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, Prepared
 from pytest_mlebench.sandbox.docker.request import PORT, Wiring, container_request
 from pytest_mlebench.sandbox.docker.stats import Sampler
 from pytest_mlebench.sandbox.docker.supervise import Watch, final_reason
+from pytest_mlebench.sandbox.egress import Egress
 from pytest_mlebench.sandbox.log import LogWriter
 from pytest_mlebench.sandbox.validator import Validator
 
@@ -26,17 +27,30 @@ if TYPE_CHECKING:
     from pytest_mlebench.sandbox.docker.sandbox import DockerSandbox
 
 SOCKET = "validator.sock"
-
-_NETWORKS = {"none": "none", "open": "bridge"}
+EGRESS_SOCKET = "egress.sock"
+EGRESS_PORT = 3128
 
 logger = logging.getLogger(__name__)
 
 
 def engine_network(policy: str) -> str:
-    """Return the engine's network for a policy of ours."""
-    if policy not in _NETWORKS:
-        raise ConfigError(f"the docker sandbox knows the networks none and open, given: {policy}")
-    return _NETWORKS[policy]
+    """Return the engine's network for a policy of ours: none but for a way out of our own."""
+    if policy == "open":
+        return "bridge"
+    if policy == "none" or policy.startswith("allow:"):
+        return "none"
+    raise ConfigError(
+        f"the docker sandbox knows the networks none, open and allow:HOST, given: {policy}"
+    )
+
+
+def proxy_environment(policy: str) -> dict[str, str]:
+    """Return the variables that lead an agent to the proxy, if its network needs one."""
+    if not policy.startswith("allow:"):
+        return {}
+    proxy = f"http://127.0.0.1:{EGRESS_PORT}"
+    names = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": "localhost,127.0.0.1,::1"}
+    return names | {name.lower(): value for name, value in names.items()}
 
 
 class Attempt:
@@ -48,6 +62,7 @@ class Attempt:
         self._job = job
         self._grace = grace
         self._phases: dict[str, float] = {}
+        self._egress: Egress | None = None
 
     def run(self) -> Outcome:
         """Run the job; whatever happens, nothing of it is left on the engine."""
@@ -59,6 +74,9 @@ class Attempt:
                 stack.callback(home.remove)
                 validator = stack.enter_context(self._validator())
                 validator.serve(home.listen(SOCKET))
+                if self._job.network.startswith("allow:"):
+                    self._egress = stack.enter_context(Egress(self._job.network, self._job.folder))
+                    self._egress.serve(home.listen(EGRESS_SOCKET))
                 log = stack.enter_context(self._log())
             container = self._start(stack, prepared, home, log)
             watch, reason, seconds = self._follow(container, home)
@@ -109,8 +127,12 @@ class Attempt:
         return container
 
     def _create(self, prepared: Prepared, home: Home) -> Container:
+        network = self._job.network
         wiring = Wiring(
-            mounts=home.mounts(), ports={PORT: SOCKET}, network=engine_network(self._job.network)
+            mounts=home.mounts(),
+            ports={PORT: SOCKET} | ({EGRESS_PORT: EGRESS_SOCKET} if self._egress else {}),
+            network=engine_network(network),
+            environment=proxy_environment(network),
         )
         request = container_request(self._engine, self._job, prepared, wiring)
         return Container(self._engine, request)
@@ -191,6 +213,7 @@ class Attempt:
             "log_bytes": log.bytes,
             "log_dropped": log.dropped,
             "notes": collected.notes,
+            **({"egress": self._egress.summary()} if self._egress else {}),
             "phases": {name: round(seconds, 3) for name, seconds in self._phases.items()},
         }
 

@@ -76,6 +76,11 @@ class DockerSandbox:
         check_limits(limits, facts)
         gpus = self.capacity(limits).gpus[:1]
         engine_network(network)
+        if network.startswith("allow:") and not facts.local:
+            raise ConfigError(
+                f"--mle-network={network} needs an engine on this machine, and this one runs on "
+                f"{facts.host}: run pytest there, or use --mle-network=none or open"
+            )
         if agent.runtime is not None and agent.runtime not in facts.runtimes:
             raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)
         agent.environment()
