@@ -112,6 +112,12 @@ def _engine(facts: EngineFacts) -> Iterator[Finding]:
             f"the engine runs on another machine ({facts.host}): data are copied to it once per "
             "competition, and what agents wrote is copied back at their end",
         )
+    if facts.name == "podman":
+        yield Finding(
+            "note",
+            "Podman tells neither of the OOM killer nor of throttling: an agent that ran out of "
+            "memory shows exit code 137",
+        )
     if facts.rootless:
         yield Finding("note", "the engine is rootless: agents run as your own user")
 

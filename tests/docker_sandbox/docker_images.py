@@ -7,6 +7,7 @@ libraries. Both are imported once per engine and found by their name afterwards.
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import docker.errors
 
 BUSYBOX = "mlebench-test/busybox:2"
 PYTHON = "mlebench-test/python:2"
@@ -28,14 +31,22 @@ _LEFT_OUT = re.compile(
 def ensure_images(api: Any) -> None:
     """Import the images that the engine does not have yet."""
     ensure_busybox(api)
-    if not api.images(PYTHON):
+    if not _has(api, PYTHON):
         _import(api, PYTHON, _python_files())
 
 
 def ensure_busybox(api: Any) -> None:
     """Import the small image alone."""
-    if not api.images(BUSYBOX):
+    if not _has(api, BUSYBOX):
         _import(api, BUSYBOX, ())
+
+
+def _has(api: Any, name: str) -> bool:
+    try:
+        api.inspect_image(name)
+    except docker.errors.NotFound:
+        return False
+    return True
 
 
 def _import(api: Any, name: str, files: Iterable[tuple[Path, str]]) -> None:
@@ -45,9 +56,11 @@ def _import(api: Any, name: str, files: Iterable[tuple[Path, str]]) -> None:
         for path, target in files:
             tar.add(path, arcname=target, recursive=True, filter=_admit)
     repository, _, tag = name.partition(":")
-    api.import_image_from_data(
-        buffer.getvalue(), repository=repository, tag=tag, changes=["ENV PATH /usr/bin:/usr/sbin"]
+    answer = api.import_image_from_data(
+        buffer.getvalue(), repository=repository, changes=["ENV PATH=/usr/bin:/usr/sbin"]
     )
+    image = json.loads(answer.splitlines()[-1])["status"].removeprefix("Loaded image: ")
+    api.tag(image, repository, tag)  # apart from the import, where Podman does not look at it
 
 
 def _skeleton(tar: tarfile.TarFile) -> None:

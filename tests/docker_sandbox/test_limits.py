@@ -185,7 +185,8 @@ def test_the_log_can_be_read_while_the_agent_runs(
     assert seen == ["one\n"]
 
 
-def test_limits_go_to_the_engine_as_they_are(sandbox: DockerSandbox) -> None:
+def test_the_header_tells_engine_and_image(sandbox: DockerSandbox) -> None:
     lines = sandbox.preflight(python("1"), replace(SMALL, cpus=1), "none")
-    assert lines[0].startswith("engine: docker ")
-    assert lines[1].startswith(f"image: {PYTHON} (sha256:")
+    assert lines[0] == f"engine: {sandbox.engine.facts.describe()}"
+    assert lines[1].startswith(f"image: {PYTHON} (")
+    assert "sha256:" in lines[1]

@@ -114,16 +114,9 @@ class Attempt:
             stack.callback(self._remove, container)
             home.fill(container)
             self._copy_agent(container, prepared)
-        try:
-            with self._phase("start"):
-                container.start(log)
-                home.connect(container)
-        except SandboxError as problem:
-            if "rlimit" not in str(problem) or not self._engine.raises_rlimits:
-                raise
-            # An engine without the right to raise limits has lower ones already: they will do.
-            self._engine.raises_rlimits = False
-            return self._start(stack, prepared, home, log)
+        with self._phase("start"):
+            container.start(log)
+            home.connect(container)
         return container
 
     def _create(self, prepared: Prepared, home: Home) -> Container:

@@ -101,7 +101,7 @@ class Container:
                 stats: Mapping[str, Any] = self._engine.api.stats(
                     self.id, stream=False, one_shot=True
                 )
-            except self._engine.sdk.errors.APIError:
+            except (self._engine.sdk.errors.APIError, ValueError):  # Podman answers with nothing
                 return {}
             return stats
 

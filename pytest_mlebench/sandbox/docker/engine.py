@@ -75,7 +75,6 @@ class Engine:
         self.api = self._client(TIMEOUT)
         # What runs for a day may be silent for a day: streams have no timeout of their own.
         self.streams = self._client(None)
-        self.raises_rlimits = True  # until it refuses to
 
     def _client(self, timeout: float | None) -> Any:  # the package's types cover half of it
         docker = self.sdk

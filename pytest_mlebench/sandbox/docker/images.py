@@ -72,7 +72,7 @@ class Images:
         try:
             facts = self._engine.api.inspect_image(name)
         except self._engine.sdk.errors.APIError as problem:
-            if problem.is_client_error():
+            if problem.is_client_error() or "invalid reference" in str(problem):
                 return None  # no such image, or no such name
             raise
         config = facts.get("Config") or {}
@@ -172,7 +172,7 @@ def _follow(steps: Iterable[Mapping[str, Any]], log: TextIO) -> str | None:
         log.write(text if text.endswith("\n") else f"{text}\n")
         log.flush()
         if "error" in step:
-            problem = str(step["error"])
+            problem = str(step["error"]).strip()
             if "BuildKit" in problem or "--mount" in problem:
                 problem += "; build it yourself with `docker build` and give agent.toml image="
     return problem

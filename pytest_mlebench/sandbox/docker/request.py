@@ -11,7 +11,6 @@ from typing import Any
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, contract_environment
 from pytest_mlebench.sandbox.docker.engine import Engine
 from pytest_mlebench.sandbox.docker.gpus import gpu_request
@@ -43,7 +42,13 @@ def container_request(
     return {
         "image": prepared.name,
         "entrypoint": [HELPER],  # the image's own may want answers: the reference's does
-        "command": ["run", *relays, "--", *command(job.agent, prepared)],
+        "command": [
+            "run",
+            str(job.limits.open_files),
+            *relays,
+            "--",
+            *command(job.agent, prepared),
+        ],
         "environment": _environment(job, prepared) | dict(wiring.environment),
         "user": f"{account.uid}:{account.gid}",
         "working_dir": AGENT_DIR,
@@ -89,7 +94,6 @@ def _host_config(engine: Engine, job: Job, wiring: Wiring) -> dict[str, Any]:
         "memswap_limit": limits.memory_bytes,  # the sum: no swap on top
         "pids_limit": limits.pids,
         "shm_size": limits.shm_bytes,
-        "ulimits": _ulimits(engine, limits),
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "init": True,
@@ -104,14 +108,6 @@ def _host_config(engine: Engine, job: Job, wiring: Wiring) -> dict[str, Any]:
     if engine.facts.name == "podman" and engine.facts.rootless:
         config["userns_mode"] = "keep-id"  # else our own user is root inside
     return config
-
-
-def _ulimits(engine: Engine, limits: Limits) -> list[Any]:
-    ulimit, files = engine.sdk.types.Ulimit, limits.open_files
-    core = ulimit(name="core", soft=0, hard=0)
-    return (
-        [core, ulimit(name="nofile", soft=files, hard=files)] if engine.raises_rlimits else [core]
-    )
 
 
 def _mounts(types: Any, wiring: Wiring) -> list[Any]:

@@ -74,6 +74,12 @@ class DockerSandbox:
                 "(Docker 20.10, Podman 4)"
             )
         check_limits(limits, facts)
+        if limits.gpus and facts.name == "podman":
+            # It takes the request and starts the container without.
+            raise ConfigError(
+                f"Podman's Docker interface gives no GPUs by their ids, asked for: {limits.gpus}: "
+                "use a Docker engine, or --mle-gpus=0"
+            )
         gpus = self.capacity(limits).gpus[:1]
         engine_network(network)
         if network.startswith("allow:") and not facts.local:

@@ -1,7 +1,7 @@
 /* The one foreign file in an agent's container: a static program that needs nothing of the image.
  *
- *   helper run PORT=SOCKET... -- COMMAND [ARGUMENT...]
- *       listen on 127.0.0.1:PORT (and ::1) before the command starts, pass every connection on to
+ *   helper run FILES PORT=SOCKET... -- COMMAND [ARGUMENT...]
+ *       allow as many open files, or as many as the engine does, and no core dumps; listen on 127.0.0.1:PORT (and ::1) before the command starts, pass every connection on to
  *       the unix socket SOCKET, run the command, hand a SIGTERM on to every process of the
  *       container, end with the command's exit code
  *   helper own UID GID PATH...
@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -171,8 +172,19 @@ static void on_term(int signal_number) {
     kill(-1, signal_number);
 }
 
+/* Set a limit on the agent and all its processes; engines may not raise one, but may lower it. */
+static void limit(int what, rlim_t most) {
+    struct rlimit value;
+    if (getrlimit(what, &value) < 0) return;
+    value.rlim_cur = value.rlim_max = value.rlim_max < most ? value.rlim_max : most;
+    setrlimit(what, &value);
+}
+
 static int run(int count, char **arguments) {
     int ports = 0;
+    limit(RLIMIT_NOFILE, strtoul(arguments[0], NULL, 10));
+    limit(RLIMIT_CORE, 0);
+    count--, arguments++;
     while (ports < count && strcmp(arguments[ports], "--")) ports++;
     if (ports + 1 >= count) { errno = EINVAL; fail("no command given"); }
     char **command = arguments + ports + 1;
@@ -284,9 +296,9 @@ static int own(int count, char **arguments) {
 }
 
 int main(int count, char **arguments) {
-    if (count > 2 && !strcmp(arguments[1], "run")) return run(count - 2, arguments + 2);
+    if (count > 3 && !strcmp(arguments[1], "run")) return run(count - 2, arguments + 2);
     if (count == 3 && !strcmp(arguments[1], "stream")) return stream(arguments[2]);
     if (count > 4 && !strcmp(arguments[1], "own")) return own(count - 2, arguments + 2);
-    fprintf(stderr, "usage: helper run PORT=SOCKET... -- COMMAND... | own UID GID PATH... | stream SOCKET\n");
+    fprintf(stderr, "usage: helper run FILES PORT=SOCKET... -- COMMAND... | own UID GID PATH... | stream SOCKET\n");
     return FAILED;
 }
