@@ -156,3 +156,31 @@ def test_damaged_records_are_named(tmp_path: Path) -> None:
     assert len(read_records(path, needs=["b"])) == 2
     with pytest.raises(PreparationError, match=r"records.json: entry 1 has no 'a'"):
         read_records(path, needs=["a"])
+
+
+def test_the_file_says_which_box_is_the_very_first(tmp_path: Path) -> None:
+    """A truth that this box takes stays free, so a second box on it is no false alarm."""
+    box = [10.0, 10.0, 50.0, 50.0]
+    truth = pd.DataFrame(
+        [[image, 3, *box] for image in ("a", "b", "c")],
+        columns=["image_id", "class_id", "x_min", "y_min", "x_max", "y_max"],
+    )
+    truth.to_csv(tmp_path / "answers.csv", index=False)
+    twice = " ".join(f"3 {sure} 10 10 50 50" for sure in (0.9, 0.8))
+    missed = "3 0.1 900 900 10 10"
+    rows = {"a": missed, "b": missed, "c": twice}
+    scores = []
+    for order in ("abc", "bac", "cab"):
+        table = pd.DataFrame({"image_id": [*order], "PredictionString": [rows[k] for k in order]})
+        table.to_csv(tmp_path / "submission.csv", index=False)
+        competition = load_competition(VINBIGDATA)
+        scores.append(competition.score(tmp_path / "submission.csv", tmp_path))
+    assert scores == pytest.approx([34 / 101, 34 / 101, 67 / 101])
+
+
+def test_findings_without_a_reader_are_kept(tmp_path: Path) -> None:
+    raw = Pack(VINBIGDATA).unpack("raw", tmp_path)
+    table = pd.read_csv(raw / "train.csv")
+    table.assign(rad_id=None).to_csv(raw / "train.csv", index=False)
+    load_competition(VINBIGDATA).prepare(raw, tmp_path / "public", tmp_path / "private")
+    assert (pd.read_csv(tmp_path / "private" / "answers.csv")["rad_id"] == 0).all()

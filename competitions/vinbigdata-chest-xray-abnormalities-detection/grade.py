@@ -3,7 +3,8 @@
 Two oddities of the reference shape every score and are kept: x_max and y_max are taken for width
 and height where overlaps are measured, and number 0 stands for "no match", so that a match with
 the very first answer is a false alarm and a truth that the very first prediction takes stays free.
-Images are numbered in the order of their ids, whatever the order of the rows.
+The very first prediction is the one that the file begins with; apart from it the order of the rows
+does not matter, images are gone through in the order of their ids.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
 
 
 def _boxes(table: pd.DataFrame) -> pd.DataFrame:
-    """Return all boxes of a table, numbered as they stand there."""
+    """Return all boxes of a table; number 0 is the first one of the file."""
     read = FORMAT.read(table["image_id"], table["PredictionString"])
     boxes = pd.DataFrame(read.numbers, columns=COLUMNS).assign(image=read.rows)
     wrong = np.flatnonzero(~np.isfinite(boxes["class_id"]))
@@ -66,7 +67,8 @@ def _boxes(table: pd.DataFrame) -> pd.DataFrame:
             f"for id {table['image_id'].iloc[read.rows[row]]}"
         )
     boxes["class_id"] = np.trunc(boxes["class_id"]) + 0.0  # no negative zero
-    return boxes.assign(number=np.arange(len(boxes)))
+    first = np.searchsorted(read.rows, table.attrs.get("first", 0))  # every row has a box
+    return boxes.assign(number=np.arange(len(boxes)) - first)
 
 
 def _matched(boxes: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +85,7 @@ def _matched(boxes: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
     first = meeting.transform("first").reindex(pairs.index, fill_value=-1)
     takes = (turn == 0) | ((turn == 1) & (first == 0))
     pairs["hit"] = takes & (pairs["number_true"] != 0)
-    pairs["ignored"] = np.where(pairs["hit"], pairs["ignored"].eq(True), _is_out_of_range(pairs))
+    pairs["ignored"] = takes & pairs["ignored"].eq(True) | ~pairs["hit"] & _is_out_of_range(pairs)
     return pairs
 
 

@@ -32,7 +32,8 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
 def _answers(findings: pd.DataFrame) -> pd.DataFrame:
     """Return one box for each image and class: the first known value of each column."""
     answers = findings.groupby(["image_id", "class_id"], as_index=False).first()
-    answers[CORNERS] = answers[CORNERS].astype(float).fillna(0.0)
+    answers[CORNERS] = answers[CORNERS].astype(float)
+    answers = answers.where(answers.notna(), 0)
     answers.loc[answers["class_id"] == NO_FINDING, ["x_max", "y_max"]] = 1.0
     return answers
 

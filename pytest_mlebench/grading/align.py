@@ -99,6 +99,7 @@ def conform(
         if rules.varied:
             _check_varied(aligned[target], target)
     frame = pd.DataFrame(aligned)
+    frame.attrs["first"] = _place_of_first(positions)
     if rules.row_sum is not None:
         _check_sums(frame[list(rules.targets)].to_numpy(), ids, rules.row_sum)
     return frame
@@ -214,6 +215,11 @@ def _matched(given: Any, wanted: Any) -> Array | None:
     positions = np.empty_like(from_theirs)
     positions[from_ours] = from_theirs
     return positions
+
+
+def _place_of_first(positions: Array | None) -> int:
+    """Return where the first row of the file stands after alignment; 0 if it is left out."""
+    return 0 if positions is None else int(np.argmax(positions == 0))
 
 
 def _keys(submission: pd.DataFrame, expected: pd.DataFrame, ids: Sequence[str]) -> tuple[Any, Any]:
