@@ -38,11 +38,13 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     known = _read(raw / TRAIN, annotations=["image_id", "category_id"], images=["id", "location"])
     original = _read(raw / TEST)
     link(require(raw / BOXES), public / BOXES)
-    images, annotations = known["images"], known["annotations"]
+    images = known["images"]
     places = _test_locations([image["location"] for image in images])
     held_out = {image["id"] for image in images if image["location"] in places}
     train, test = _parted(images, "id", held_out)
-    train_labels, test_labels = _parted(annotations, "image_id", held_out)
+    ids = {image["id"] for image in images}
+    labels = [label for label in known["annotations"] if label["image_id"] in ids]
+    train_labels, test_labels = _parted(labels, "image_id", held_out)
     write_json({**known, "annotations": train_labels, "images": train}, public / TRAIN)
     write_json({"images": test, **original}, public / TEST)
     for folder, part in (("train", train), ("test", test)):

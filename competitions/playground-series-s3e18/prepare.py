@@ -15,6 +15,6 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     train, test = split_rows(read_csv(raw / "train.csv", needs=["id", *LABELS]), 0.1)
     write_csv(train, public / "train.csv")
     write_csv(test.drop(columns=LABELS), public / "test.csv")
-    sample = test[["id", *ASKED]].assign(**dict.fromkeys(ASKED, 0.5))
+    sample = test.loc[:, test.columns.isin(["id", *ASKED])].assign(**dict.fromkeys(ASKED, 0.5))
     write_csv(sample, public / "sample_submission.csv")
     write_csv(test, private / "test.csv")
