@@ -6,10 +6,15 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, matthews_corrcoef
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from pytest_mlebench.grading.metrics.classification import error_rate, f1, multilabel_f1
+from pytest_mlebench.grading.metrics.classification import (
+    error_rate,
+    f1,
+    matthews,
+    multilabel_f1,
+)
 
 RANDOM = np.random.RandomState(5)
 
@@ -31,6 +36,20 @@ def test_f1_is_that_of_scikit_learn(
 def test_a_class_that_is_only_predicted_lowers_the_macro_f1() -> None:
     assert f1(np.array([1, 1, 2, 2]), np.array([1, 1, 2, 2])) == 1
     assert f1(np.array([1, 1, 2, 2]), np.array([1, 1, 2, 9])) == pytest.approx((1 + 2 / 3) / 3)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5, 90])
+def test_matthews_is_that_of_scikit_learn(classes: int) -> None:
+    truth = RANDOM.randint(0, 2, 300)
+    guess = np.where(RANDOM.rand(300) < 0.4, truth, RANDOM.randint(-1, classes, 300))
+    for given in (guess, np.full(300, classes), 1 - truth):
+        expected = matthews_corrcoef(truth, given)
+        assert matthews(truth, given) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def test_matthews_needs_no_table_of_all_pairs_of_labels() -> None:
+    truth = RANDOM.randint(0, 2, 300_000)
+    assert abs(matthews(truth, np.arange(300_000))) < 0.01
 
 
 def test_multilabel_f1_is_the_micro_average_over_the_true_labels() -> None:
