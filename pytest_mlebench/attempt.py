@@ -18,11 +18,11 @@ from typing import Any
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import InfrastructureError, SandboxError
+from pytest_mlebench.errors import InfrastructureError, MlebenchError, SandboxError
 from pytest_mlebench.grade import Grade, grade_submission, no_submission
 from pytest_mlebench.instructions import instructions
 from pytest_mlebench.limits import Limits
-from pytest_mlebench.run import Run, attempts
+from pytest_mlebench.run import Run, Snapshot, attempts
 from pytest_mlebench.sandbox import Job, Sandbox
 
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
@@ -46,6 +46,7 @@ def run_attempt(
     folder: Path,
     *,
     network: str,
+    snapshot_every: float | None = None,
     hidden: tuple[Path, ...],
     before: Callable[[Job, Run], object],
     after: Callable[[Job, Run], object],
@@ -64,7 +65,7 @@ def run_attempt(
             job = _job(attempt, run, network, hidden)
             before(job, run)
             try:
-                _run_once(attempt, job, run)
+                _run_once(attempt, job, run, snapshot_every)
             except SandboxError:
                 if attempt_number == number + TRIES:
                     raise
@@ -84,6 +85,8 @@ def grade_run(run: Run, dataset: Dataset) -> Grade:
     else:
         grade = no_submission(competition, _why_nothing(run), run=where)
     run.grade = grade
+    if run.snapshots:
+        run.snapshots = _grade_snapshots(run, dataset)
     run.enter("graded")
     return grade
 
@@ -133,11 +136,12 @@ def _job(attempt: Attempt, run: Run, network: str, hidden: tuple[Path, ...]) -> 
     )
 
 
-def _run_once(attempt: Attempt, job: Job, run: Run) -> None:
+def _run_once(attempt: Attempt, job: Job, run: Run, snapshot_every: float | None) -> None:
     try:
         with _leased(attempt, job, run) as job_with_gpus:
             run.enter("running")
-            outcome = attempt.sandbox.run(job_with_gpus)
+            with _snapshots(job, run, snapshot_every):
+                outcome = attempt.sandbox.run(job_with_gpus)
     except InfrastructureError as error:
         run.error = str(error)
         run.enter("error")
@@ -167,6 +171,37 @@ def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
         if gpus:
             run.conditions["gpus"] = describe_gpus(gpus)
         yield replace(job, gpus=gpus)
+
+
+@contextlib.contextmanager
+def _snapshots(job: Job, run: Run, every: float | None) -> Iterator[None]:
+    """Keep the submission as it changes, if that is asked for."""
+    if every is None:
+        yield
+        return
+    from pytest_mlebench.sandbox.snapshots import Snapshots  # late on purpose: only if asked for
+
+    with Snapshots(job, every) as snapshots:
+        yield
+    run.snapshots = snapshots.taken
+
+
+def _grade_snapshots(run: Run, dataset: Dataset) -> list[Snapshot]:
+    """Return the snapshots with their grades; trouble with one is told and spoils nothing else."""
+    from pytest_mlebench.sandbox.snapshots import (
+        kept_file,  # late on purpose: only if there are any
+    )
+
+    known: dict[str, Snapshot] = {}
+    for snapshot in run.snapshots:
+        if snapshot.sha256 not in known:
+            file = kept_file(run.folder, snapshot)
+            try:
+                grade = grade_submission(dataset.competition, file, dataset.private)
+            except MlebenchError as problem:
+                grade = no_submission(dataset.competition, f"cannot be graded: {problem}")
+            known[snapshot.sha256] = snapshot.graded(grade)
+    return [replace(known[one.sha256], seconds=one.seconds) for one in run.snapshots]
 
 
 def _try_to_record(run: Run) -> None:

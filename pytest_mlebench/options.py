@@ -55,6 +55,9 @@ OPTIONS = (
     Option("shm-size", "SIZE", "shared memory of one attempt (standard: 64GB)"),
     Option("network", "POLICY", "what the agent may reach: none, open or allow:HOST[,HOST] "
            "(default: what agent.toml says, else open)"),
+    Option("snapshot-every", "DURATION", "keep the submission as it changes while an agent runs, "
+           "and grade what was kept after the run: score, medal and percentile over time "
+           "(default: off)"),
     Option("data-dir", "DIR", "dataset store (default: $MLEBENCH_DATA_DIR, else the cache folder "
            "that the reference implementation uses)"),
     Option("runs-dir", "DIR", "where runs are kept (default: mle-runs)", "mle-runs"),

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Medal
-from pytest_mlebench.run import Run
+from pytest_mlebench.run import Run, Snapshot
 from pytest_mlebench.schema import Table
 
 # graded: there is a valid score, whatever it is worth; failed: the agent's fault, no valid score;
@@ -30,6 +30,7 @@ class Result:
     agent_seconds: float | None = None
     run: str | None = None  # the folder of the attempt
     format_checks: int = 0
+    snapshots: tuple[Snapshot, ...] = ()
 
     @classmethod
     def from_run(cls, run: Run) -> Result:
@@ -51,6 +52,7 @@ class Result:
             agent_seconds=run.outcome.get("seconds"),
             run=str(run.folder),
             format_checks=run.outcome.get("format_checks") or 0,
+            snapshots=tuple(run.snapshots),
         )
 
     @property
@@ -91,6 +93,7 @@ class Result:
             "agent_seconds": self.agent_seconds,
             "run": self.run,
             "format_checks": self.format_checks,
+            "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
         }
 
     @classmethod
@@ -109,6 +112,7 @@ class Result:
             agent_seconds=table.number("agent_seconds", None),
             run=table.text("run", None),
             format_checks=_count(table, "format_checks", 0),
+            snapshots=_snapshots(data.get("snapshots"), where),
         )
         if (outcome == "graded") != result.valid:
             raise table.error("outcome", f"is {outcome!r}, which the grade contradicts")
@@ -169,6 +173,29 @@ def _grade(table: Table, competition: str) -> Grade:
     if grade.medal and not grade.valid:
         raise table.error("medal", f"is {medal!r}, but there is no score")
     return grade
+
+
+def _snapshots(data: object, where: str) -> tuple[Snapshot, ...]:
+    if data is None:
+        return ()
+    if not isinstance(data, list):
+        raise ConfigError(f"{where}: snapshots must be a list, given: {type(data).__name__}")
+    tables = [json_table(one, f"{where}: snapshots[{i}]") for i, one in enumerate(data)]
+    return tuple(_snapshot(table) for table in tables)
+
+
+def _snapshot(table: Table) -> Snapshot:
+    medal = table.choice("medal", tuple(str(medal) for medal in Medal))
+    return Snapshot(
+        seconds=table.number("seconds"),
+        sha256=table.text("sha256"),
+        bytes=_count(table, "bytes"),
+        score=table.number("score", None),
+        medal=Medal[medal.upper()],
+        above_median=table.flag("above_median", False),
+        percentile=table.number("percentile", None),
+        problem=table.text("problem", None),
+    )
 
 
 def _count(table: Table, key: str, default: int | None = None) -> int:

@@ -3,24 +3,59 @@
 RUNS/NAME/run.json                                     the settings and the disclosure
 RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by phase
                                           run.log       the agent's output
-                                          submission.csv, artefacts/
+                                          submission.csv, artefacts/, snapshots/
 """
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_mlebench.grade import Grade
+from pytest_mlebench.medals import Medal
 from pytest_mlebench.paths import write_text
 
 RECORD = "record.json"
 SCHEMA = 1
 
 Phase = Literal["created", "waiting", "running", "collected", "graded", "error"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A submission as it was while the agent ran; after the run, with its grade."""
+
+    seconds: float  # since the attempt began
+    sha256: str
+    bytes: int
+    score: float | None = None
+    medal: Medal = Medal.NONE
+    above_median: bool = False
+    percentile: float | None = None
+    problem: str | None = None
+
+    def graded(self, grade: Grade) -> Snapshot:
+        """Return the snapshot with what it would have earned."""
+        return replace(
+            self,
+            score=grade.score,
+            medal=grade.medal,
+            above_median=grade.above_median,
+            percentile=grade.percentile,
+            problem=grade.problem,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a record."""
+        return asdict(self) | {"medal": str(self.medal)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Snapshot:
+        """Return the snapshot that ``to_dict`` wrote."""
+        return cls(**(data | {"medal": Medal[data["medal"].upper()]}))
 
 
 @dataclass
@@ -38,6 +73,7 @@ class Run:
     timings: dict[str, float] = field(default_factory=dict)  # phase -> when it was reached
     outcome: dict[str, Any] = field(default_factory=dict)  # the sandbox's Outcome as plain data
     conditions: dict[str, Any] = field(default_factory=dict)  # limits, network, sandbox, data
+    snapshots: list[Snapshot] = field(default_factory=list)
 
     @property
     def submission(self) -> Path:
@@ -74,6 +110,7 @@ class Run:
             "timings": self.timings,
             "outcome": self.outcome,
             "conditions": self.conditions,
+            "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
         }
         write_text(self.folder / RECORD, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
@@ -87,7 +124,8 @@ def read_run(folder: Path) -> Run | None:
     if data.pop("schema", None) != SCHEMA:
         return None
     grade = data.pop("grade")
-    return Run(folder=folder, grade=grade and Grade.from_dict(grade), **data)
+    snapshots = [Snapshot.from_dict(snapshot) for snapshot in data.pop("snapshots", [])]
+    return Run(folder, grade=grade and Grade.from_dict(grade), snapshots=snapshots, **data)
 
 
 def attempts(folder: Path) -> list[Run]:

@@ -48,6 +48,7 @@ class MleSession:
     gates: tuple[Gate, ...]
     limit_options: dict[str, object]
     network_option: str | None
+    snapshot_every: float | None
     sandbox_name: str
     prepare: str
     missing: str
@@ -167,6 +168,7 @@ class MleSession:
             attempt,
             self.run_folder / competition / f"seed{attempt.seed}",
             network=self.network(attempt.agent),
+            snapshot_every=self.snapshot_every,
             hidden=(self.store_folder.absolute(), self.run_folder.parent.absolute()),
             before=lambda job, run: hook.pytest_mle_before_run(
                 config=self.config, job=job, run=run
@@ -242,6 +244,7 @@ def from_options(config: pytest.Config) -> MleSession:
         gates=tuple(parse_fail_under(value, known.splits()) for value in given("fail-under")),
         limit_options=limit_options,
         network_option=network and parse_network(network, "--mle-network"),
+        snapshot_every=_snapshot_every(given("snapshot-every")),
         sandbox_name=given("sandbox"),
         prepare=given("prepare"),
         missing=given("missing"),
@@ -265,6 +268,14 @@ def _find_agent(config: pytest.Config, name: str) -> Agent:
 
     own = config.hook.pytest_mle_agent(config=config, name=name)
     return find_agent(name, rootdir=config.rootpath, registered=[own] if own else [])
+
+
+def _snapshot_every(value: str | None) -> float | None:
+    if value is None:
+        return None
+    from pytest_mlebench.sandbox.snapshots import parse_every  # late on purpose: only if asked for
+
+    return parse_every(value, "--mle-snapshot-every")
 
 
 def _folder(config: pytest.Config, name: str | None) -> Path | None:

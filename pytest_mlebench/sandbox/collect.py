@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits, show_size
@@ -88,6 +89,22 @@ def take_file(folder: int, name: str, target: Path, max_bytes: int) -> int:
     """Copy the file *name* of an open folder to *target*, or raise Refused; return its size."""
     with _opened_file(folder, name, name, max_bytes) as source, atomic_file(target) as temporary:
         return _copy(source, temporary, name, max_bytes)
+
+
+def read_submission(home: Path, target: IO[bytes], max_bytes: int) -> str | None:
+    """Copy the submission of an agent that may be at work; return why there is none, if so."""
+    try:
+        with (
+            _opened_folder(str(home), None, "the workspace") as root,
+            _opened_folder("submission", root, "the submission folder") as folder,
+            _opened_file(folder, SUBMISSION, SUBMISSION, max_bytes) as source,
+        ):
+            _pour(source, target, SUBMISSION, max_bytes)
+    except FileNotFoundError:
+        return NO_SUBMISSION
+    except Refused as problem:
+        return str(problem)
+    return None
 
 
 def remove_tree(path: Path) -> None:
@@ -244,15 +261,21 @@ def _require_plain(status: os.stat_result, shown: str, max_bytes: int) -> None:
 def _copy(
     source: int, target: Path, shown: str, max_bytes: int, secrets: Iterable[str] = ()
 ) -> int:
+    with target.open("wb") as file:
+        return _pour(source, file, shown, max_bytes, secrets)
+
+
+def _pour(
+    source: int, target: IO[bytes], shown: str, max_bytes: int, secrets: Iterable[str] = ()
+) -> int:
     size = 0
     mask = Mask(secrets)
-    with target.open("wb") as file:
-        while chunk := os.read(source, min(_CHUNK, max_bytes - size + 1)):
-            size += len(chunk)
-            if size > max_bytes:  # it grew, or it is a file that does not tell its size
-                raise _too_large(shown, size, max_bytes)
-            file.write(mask.feed(chunk))
-        file.write(mask.finish())
+    while chunk := os.read(source, min(_CHUNK, max_bytes - size + 1)):
+        size += len(chunk)
+        if size > max_bytes:  # it grew, or it is a file that does not tell its size
+            raise _too_large(shown, size, max_bytes)
+        target.write(mask.feed(chunk))
+    target.write(mask.finish())
     return size
 
 
