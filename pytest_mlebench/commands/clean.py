@@ -1,8 +1,9 @@
 """Remove what killed sessions left on the container engine.
 
 Containers, networks and volumes whose owner was a process of this host and is dead are removed;
-those of living processes, of other hosts and of other programs are left alone. With --images the
-images that attempts were started from go too; they are made again when they are needed.
+those of living processes, of other hosts and of other programs are left alone. With --cache the
+images made ready for attempts and the datasets copied to an engine elsewhere go too; they are made
+again when they are needed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
     parser.add_argument(
-        "--images", action="store_true", help="also the prepared images that no container uses"
+        "--cache", action="store_true", help="also images and datasets kept for later attempts"
     )
 
 
@@ -24,18 +25,14 @@ def run(args: argparse.Namespace) -> int:
     """Find and remove orphans."""
     # late on purpose: heavy
     from pytest_mlebench.sandbox.docker.engine import Engine
-    from pytest_mlebench.sandbox.docker.orphans import (
-        find_orphans,
-        prepared_images,
-        remove_images,
-        remove_orphans,
-    )
+    from pytest_mlebench.sandbox.docker import orphans
 
     engine = Engine()
-    orphans = find_orphans(engine) if args.dry_run else remove_orphans(engine)
-    lines = [orphan.describe() for orphan in orphans]
-    if args.images:
-        lines += prepared_images(engine) if args.dry_run else remove_images(engine)
+    find = orphans.find_orphans if args.dry_run else orphans.remove_orphans
+    lines = [orphan.describe() for orphan in find(engine)]
+    if args.cache:
+        look = orphans.find_cache if args.dry_run else orphans.remove_cache
+        lines += [item.describe() for item in look(engine)]
     verb = "would remove" if args.dry_run else "removed"
     for line in lines:
         say(f"{verb} {line}")

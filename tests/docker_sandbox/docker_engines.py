@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -67,3 +69,9 @@ class SshHost:
         (folder / "bin" / "ssh").chmod(0o755)
         Path("/run/sshd").mkdir(exist_ok=True)
         self.process = subprocess.Popen([sshd, "-D", "-f", folder / "sshd_config"])
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                return
+            time.sleep(0.05)
+        raise TimeoutError("sshd does not listen")

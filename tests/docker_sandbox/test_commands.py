@@ -13,7 +13,8 @@ from pytest_mlebench.cli import main
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine
 from pytest_mlebench.sandbox.docker.base import RECIPE
 from pytest_mlebench.sandbox.docker.images import Images
-from pytest_mlebench.sandbox.docker.labels import this_process
+from pytest_mlebench.sandbox.docker.labels import COPIED, this_process
+from pytest_mlebench.sandbox.docker.orphans import find_cache
 
 # Stands in for Python's own image, which no test can pull: its programs say what they are told.
 STAND_IN = f"""
@@ -99,18 +100,30 @@ def test_clean_removes_orphans_and_says_so(
     assert capsys.readouterr().out == f"nothing to remove on {engine.address}\n"
 
 
-def test_clean_removes_prepared_images_only_when_asked(
-    address: str, engine: Engine, sandbox: DockerSandbox, make_job: JobMaker, tmp_path: Path
+def test_clean_removes_what_is_kept_only_when_asked(
+    address: str,
+    engine: Engine,
+    sandbox: DockerSandbox,
+    make_job: JobMaker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "Dockerfile").write_text(f"FROM {BUSYBOX}\nENV UNIQUE={tmp_path}\n")
     agent = Agent(name="gone", build=tmp_path / "x", command=("true",))
-    prepared = sandbox.prepare(agent)
+    kept = sandbox.prepare(agent).name
+    engine.api.create_volume("mlebench-test-copied", labels={COPIED: "demo"})
     main(["clean"])
-    assert engine.api.images(prepared.name)
-    engine.api.remove_image(prepared.name)
+    assert engine.api.images(kept)
+    main(["clean", "--cache", "--dry-run"])
+    assert f"would remove image {kept}\n" in capsys.readouterr().out
+    assert engine.api.images(kept)
+    engine.api.remove_image(kept)  # others' tests need theirs: not by the command itself
     assert sandbox.run(make_job(agent=agent)).exit_code == 0  # it is made again
-    assert sandbox.prepare(agent).name == prepared.name
+    assert sandbox.prepare(agent).name == kept
+    names = {item.describe() for item in find_cache(engine)}
+    assert names >= {f"image {kept}", "volume mlebench-test-copied"}
+    engine.api.remove_volume("mlebench-test-copied")
 
 
 def test_the_doctor_tells_what_is_there_and_what_is_not(

@@ -16,6 +16,7 @@ from docker_jobs import JobMaker
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine
+from pytest_mlebench.sandbox.docker.orphans import find_cache, remove_cache
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +165,14 @@ def test_limits_hold_there_too(elsewhere: DockerSandbox, make_job: JobMaker) -> 
     fill = "while true; do dd if=/dev/zero of=$LOGS_DIR/$((i=i+1)) bs=1M count=20; sleep 0.2; done"
     job = make_job(f"{fill} 2>/dev/null", disk_bytes=50 * 10**6)
     assert elsewhere.run(job).reason == "disk-limit"
+
+
+def test_what_is_kept_there_can_be_removed(elsewhere: DockerSandbox, make_job: JobMaker) -> None:
+    elsewhere.run(make_job())
+    kinds = [item.kind for item in remove_cache(elsewhere.engine)]
+    assert set(kinds) == {"image", "volume"}
+    assert find_cache(elsewhere.engine) == []
+    assert elsewhere.run(make_job("ls /home/data")).exit_code == 0
 
 
 def test_mounts_of_this_machine_are_refused(elsewhere: DockerSandbox, make_job: JobMaker) -> None:

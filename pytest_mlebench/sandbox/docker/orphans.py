@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_mlebench.sandbox.docker.engine import Engine
-from pytest_mlebench.sandbox.docker.labels import OWNED, PREFIX, PREPARED, owner_of
+from pytest_mlebench.sandbox.docker.labels import COPIED, OWNED, PREFIX, PREPARED, owner_of
 
 Kind = Literal["container", "network", "volume"]
 
@@ -29,6 +29,18 @@ class Orphan:
         """Return one line for people."""
         run = f" of run {self.run}" if self.run else ""
         return f"{self.kind} {self.name}{run} (left by process {self.pid})"
+
+
+@dataclass(frozen=True)
+class Cached:
+    """Something of ours that is kept for the next attempt."""
+
+    kind: Literal["image", "volume"]
+    name: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"{self.kind} {self.name}"
 
 
 def find_orphans(engine: Engine) -> list[Orphan]:
@@ -60,23 +72,29 @@ def remove_orphans(engine: Engine) -> list[Orphan]:
     return removed
 
 
-def prepared_images(engine: Engine) -> list[str]:
-    """Return the names of the images that were made ready for attempts."""
-    with engine.asked("cannot list images"):
-        found = engine.api.images(filters={"label": PREPARED})
-    return [tag for image in found for tag in image.get("RepoTags") or ()]
+def find_cache(engine: Engine) -> list[Cached]:
+    """Return the images made ready for attempts and the volumes with copied datasets."""
+    with engine.asked("cannot look for what is kept"):
+        images = engine.api.images(filters={"label": PREPARED})
+        volumes = engine.api.volumes(filters={"label": COPIED}).get("Volumes") or []
+    tags = [tag for image in images for tag in image.get("RepoTags") or ()]
+    return [
+        *(Cached("image", tag) for tag in tags),
+        *(Cached("volume", volume["Name"]) for volume in volumes),
+    ]
 
 
-def remove_images(engine: Engine) -> list[str]:
-    """Remove the prepared images that no container uses, and return their names."""
+def remove_cache(engine: Engine) -> list[Cached]:
+    """Remove of it what no container uses, and return what was removed."""
     removed = []
-    for name in prepared_images(engine):
+    for item in find_cache(engine):
+        remove = engine.api.remove_image if item.kind == "image" else engine.api.remove_volume
         try:
-            engine.api.remove_image(name)
+            remove(item.name)
         except engine.sdk.errors.APIError as problem:
-            logger.debug("cannot remove %s: %s", name, problem)
+            logger.debug("cannot remove %s: %s", item.describe(), problem)
         else:
-            removed.append(name)
+            removed.append(item)
     return removed
 
 
