@@ -72,7 +72,7 @@ OPTIONS = (
     Option("description", "WHOSE", "which description the agent is given: ours, or kaggle for the "
            "competition's own pages; recorded in the report (default: ours)", "ours",
            choices=("ours", "kaggle")),
-    Option("report", "PATH", "write a report, by suffix .json .csv .md; repeatable",
+    Option("report", "PATH", "write a report, by suffix .json .html .csv .md; repeatable",
            repeatable=True),
 )  # fmt: skip
 

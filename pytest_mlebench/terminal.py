@@ -35,7 +35,7 @@ class Terminal:
         self.expected: dict[tuple[str, int], None] = {}
         self.notes: tuple[str, ...] = ()
         self.missed: list[str] = []
-        self.written: list[str] = []
+        self.written: list[Path] = []
         self.report: Report | None = None
         self.progress: Progress | None = None
         self._lock: object = None
@@ -63,7 +63,11 @@ class Terminal:
         ]
         if limits is not None:
             lines += self._limit_lines(limits)
-        lines += [*self.notes, f"data: {session.store_folder}", f"run: {session.run_folder}"]
+        lines += [
+            *self.notes,
+            f"data: {_short(session.store_folder)}",
+            f"run: {_short(session.run_folder)}",
+        ]
         return lines
 
     @pytest.hookimpl
@@ -131,8 +135,8 @@ class Terminal:
         for sentence in self.missed:
             terminal.write_line(f"missed: {sentence}", red=True, bold=True)
         for path in self.written:
-            terminal.write_line(f"report: {path}")
-        terminal.write_line(f"run: {self.session.run_folder}")
+            terminal.write_line(f"report: {_short(path)}")
+        terminal.write_line(f"run: {_short(self.session.run_folder)}")
         terminal.write_line(f"next: {self._next()}")
 
     def _preflight(self) -> None:
@@ -226,7 +230,7 @@ class Terminal:
         """Return the limits, and every deviation from the standard of the benchmark or the demo."""
         kinds = {self.session.registry.load(i).complexity for i in self.session.ids}
         at_home = kinds <= set(AT_HOME)
-        own = " (small ones, not the standard limits of MLE-bench)" if at_home else ""
+        own = "; not the standard limits of MLE-bench" if at_home else ""
         changed = limits.deviations(demo_limits() if at_home else STANDARD)
         text = ", ".join(f"{key} {mine} instead of {norm}" for key, (mine, norm) in changed.items())
         lines = [f"limits: {_limits_text(limits)}{own}"]
@@ -285,7 +289,7 @@ class Terminal:
         for path in (self.session.run_folder / "report.json", *self.session.reports):
             try:
                 report.write(path)
-                self.written.append(str(path))
+                self.written.append(path)
             except MlebenchError as error:
                 self.missed.append(str(error))
 
@@ -294,12 +298,22 @@ class Terminal:
         if report is not None and any(r.outcome in ("error", "missing") for r in report.results):
             agent = shlex.quote(self.session.agent_name)
             return f"pytest --mle-agent={agent} --mle-run={folder.name} (resumes)"
-        return f"pytest-mlebench report {folder}"
+        return f"pytest-mlebench report {_short(folder)}"
 
 
 def _limits_text(limits: Limits) -> str:
     shown = limits.describe()
-    return f"{shown['time']}, {shown['cpus']} CPUs, {shown['memory']} memory, {shown['gpus']} GPUs"
+    gpus = _count(limits.gpus, "GPU") if limits.gpus else "no GPU"
+    return f"{shown['time']}, {shown['cpus']} CPUs, {shown['memory']} memory, {gpus}"
+
+
+def _short(path: Path) -> str:
+    """Return a path as one would type it: relative where it lies below, with ``~`` for home."""
+    path = path.absolute()
+    for start, name in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if path.is_relative_to(start) and path != start:
+            return name + str(path.relative_to(start))
+    return str(path)
 
 
 def _count(number: int, noun: str) -> str:

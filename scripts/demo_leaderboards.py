@@ -145,9 +145,9 @@ def _member(
     """Draw one model, train it on a part of the rows and columns, and predict."""
     models = REGRESSORS if task.regression else CLASSIFIERS
     name = str(random.choice(list(TEXT) if task.text else list(models)))
-    part = train.sample(frac=_pick(random, 0.3, 0.6, 1.0, 1.0), random_state=random)
+    part = train.sample(frac=_pick(random, 0.5, 1.0, 1.0, 1.0), random_state=random)
     features = [column for column in test.columns if column != "id"]
-    if not task.text and random.uniform() < 0.4:
+    if not task.text and random.uniform() < 0.2:
         features = random.choice(features, max(2, len(features) // 2), replace=False).tolist()
     steps = _preparation(task, part, features, random)
     model = make_pipeline(*steps, models[name](random)).fit(

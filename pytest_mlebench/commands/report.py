@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="write the report; by suffix .json .csv .md; repeatable",
+        help="write the report; by suffix .json .html .csv .md; repeatable",
     )
     add_split_option(parser, "only these splits; what the report lacks of them is missing")
     parser.add_argument(

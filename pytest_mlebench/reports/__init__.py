@@ -22,6 +22,7 @@ from pytest_mlebench.statistics import SplitRates, rates_by_split
 # suffix: the module whose render(report) gives the text
 WRITERS = {
     ".json": "pytest_mlebench.reports.json_file",
+    ".html": "pytest_mlebench.reports.html",
     ".csv": "pytest_mlebench.reports.csv_file",
     ".md": "pytest_mlebench.reports.markdown",
 }

@@ -102,7 +102,7 @@ def test_an_agent_in_the_ini_file_leaves_a_plain_session_alone(session: Session)
         (["--mle-prepare=maybe"], "--mle-prepare must be one of auto, never, only, given: maybe"),
         (["--mle-missing=ignore"], "--mle-missing must be one of fail, skip, given: ignore"),
         (["--mle-verify=no"], "--mle-verify must be one of on, off, given: no"),
-        (["--mle-report=x.pdf"], "--mle-report must end in .json .csv .md, given: *x.pdf"),
+        (["--mle-report=x.pdf"], "--mle-report must end in .json .html .csv .md, given: *x.pdf"),
         (["--mle-run=../x"], "--mle-run must be a plain name, given: '../x'"),
     ],
     ids=lambda value: value[0].partition("=")[0] if isinstance(value, list) else "",
