@@ -12,8 +12,6 @@ import scipy.stats  # noqa: F401  # and numpy refuses to be loaded again
 import sklearn.metrics  # noqa: F401
 from plugin_session import Session
 
-pytest_plugins = ["pytester"]
-
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
