@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import link_named, one_hot
+from pytest_mlebench.preparing import link_named, one_hot, tables, write_csv
 
 
 def test_one_hot_has_a_column_for_each_class_and_keeps_the_rows() -> None:
@@ -39,3 +39,16 @@ def test_files_are_linked_by_name(tmp_path: Path) -> None:
 def test_a_file_that_is_named_but_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PreparationError, match=r"raw/9\.jpg: no such file in the raw data"):
         link_named([9], tmp_path / "raw", tmp_path / "public", ".jpg")
+
+
+@pytest.mark.parametrize("quotes_returns", [tables.QUOTES_RETURNS, True])
+def test_a_lone_carriage_return_is_no_reason_to_quote_in_any_python(
+    quotes_returns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "QUOTES_RETURNS", quotes_returns)
+    texts = ["a\rb", "a,\rb", "a\r\nb", None, "\r", "ü"]
+    table = pd.DataFrame({"n": [0.5, 1, 2, 3, 4, 5], "text": texts}, index=[1, 1, 2, 2, 3, 3])
+    write_csv(table, tmp_path / "t.csv")
+    expected = 'n,text\n0.5,a\rb\n1.0,"a,\rb"\n2.0,"a\r\nb"\n3.0,\n4.0,\r\n5.0,ü\n'
+    assert (tmp_path / "t.csv").read_bytes() == expected.encode()
+    assert table["text"].iloc[0] == "a\rb"

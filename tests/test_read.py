@@ -39,7 +39,8 @@ def refusal(path: Path, like: Path) -> str:
 
 def test_a_regular_csv_file_is_read(like: Path, tmp_path: Path) -> None:
     path = tmp_path / "submission.csv"
-    for text in (GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), '"id","p"\n"1","0.5"\n2,0.25'):
+    ends = [GOOD.replace("\n", end) for end in ("\r\n", "\r")]
+    for text in (GOOD, "\ufeff" + GOOD, *ends, '"id","p"\n"1","0.5"\n2,0.25'):
         path.write_text(text, newline="")
         assert read_submission(path, like=like, rules=RULES)["p"].tolist() == [0.5, 0.25]
 

@@ -146,7 +146,8 @@ def _check_header(file: IO[bytes], name: str) -> None:
         )
     text = start.decode("utf-8-sig", errors="ignore")
     try:
-        header = next((row for row in csv.reader(io.StringIO(text)) if row), [])
+        # newline=None: lines may also end with a carriage return alone
+        header = next((row for row in csv.reader(io.StringIO(text, newline=None)) if row), [])
     except csv.Error as error:
         raise InvalidSubmission(f"the header of {name} cannot be read: {error}") from None
     if len(header) > MAX_COLUMNS:

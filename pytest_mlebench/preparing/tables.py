@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -33,7 +35,46 @@ def read_csv(path: Path, *, needs: Iterable[str] = (), **options: Any) -> pd.Dat
 def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
     """Write a prepared csv file: no index unless asked for, line feeds, UTF-8."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path, lineterminator="\n", **{"index": False, **options})
+    options = {"lineterminator": "\n", "index": False, **options}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if QUOTES_RETURNS and (hidden := _hide_returns(table)) is not None:
+            hidden.to_csv(_Revealing(file), **options)
+        else:
+            table.to_csv(file, **options)
+
+
+def _writes(cell: str) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="").writerow([cell])
+    return file.getvalue()
+
+
+# Python 3.13 quotes a cell for a lone carriage return, which the files we must equal do not.
+QUOTES_RETURNS = _writes("a\rb") != "a\rb"
+HIDDEN = "\udc0d"  # half a character: no text that was read from a file has it
+
+
+class _Revealing:
+    """A text file in which hidden carriage returns become what they are."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, text: str) -> int:
+        return self.file.write(text.replace(HIDDEN, "\r"))
+
+
+def _hide_returns(table: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the table with another character for carriage returns, or None if it has none."""
+    hidden = {}
+    for name, cells in table.items():
+        if pd.api.types.is_numeric_dtype(cells.dtype):
+            continue
+        values = cells.to_numpy(dtype=object)
+        if any("\r" in value for value in values if isinstance(value, str)):
+            shown = [v.replace("\r", HIDDEN) if isinstance(v, str) else v for v in values]
+            hidden[name] = pd.Series(shown, index=table.index, dtype=object)
+    return table.assign(**hidden) if hidden else None
 
 
 def read_parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
