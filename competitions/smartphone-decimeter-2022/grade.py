@@ -28,4 +28,5 @@ def _distances(here: pd.DataFrame, there: pd.DataFrame) -> pd.Series:
         np.sin((other_latitude - latitude) / 2) ** 2
         + np.cos(latitude) * np.cos(other_latitude) * np.sin((other_longitude - longitude) / 2) ** 2
     )
-    return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(haversine))
+    with np.errstate(invalid="ignore"):
+        return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(haversine))
