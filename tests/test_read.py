@@ -39,10 +39,18 @@ def refusal(path: Path, like: Path) -> str:
 
 def test_a_regular_csv_file_is_read(like: Path, tmp_path: Path) -> None:
     path = tmp_path / "submission.csv"
-    ends = [GOOD.replace("\n", end) for end in ("\r\n", "\r")]
+    ends = [GOOD.replace("\n", end) for end in ("\r\n", "\r", "\n\n")]
     for text in (GOOD, "\ufeff" + GOOD, *ends, '"id","p"\n"1","0.5"\n2,0.25'):
         path.write_text(text, newline="")
         assert read_submission(path, like=like, rules=RULES)["p"].tolist() == [0.5, 0.25]
+
+
+def test_a_first_row_longer_than_the_reader_of_headers_allows_is_read(
+    like: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "submission.csv"
+    path.write_text(f"id,p\n1,{'7' * 200_000}\n2,x\n")
+    assert len(read_submission(path, like=like, rules=RULES)["p"][0]) == 200_000
 
 
 def make_link(path: Path) -> None:
@@ -90,6 +98,10 @@ def make_socket(path: Path) -> None:
         ),
         (
             lambda path: path.write_text("id,p\n1,2,3\n2,3\n"),
+            "submission.csv has rows with more fields than the header",
+        ),
+        (
+            lambda path: path.write_text("id,p\n1,2,\n2,3,\n"),
             "submission.csv has rows with more fields than the header",
         ),
         (

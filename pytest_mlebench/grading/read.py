@@ -14,6 +14,7 @@ import os
 import stat
 import warnings
 from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -145,9 +146,9 @@ def _check_header(file: IO[bytes], name: str) -> None:
             f"the header line of {name} is longer than {show_size(HEADER_BYTES)}"
         )
     text = start.decode("utf-8-sig", errors="ignore")
+    rows = filter(None, csv.reader(io.StringIO(text, newline=None)))  # line ends of any kind
     try:
-        # newline=None: lines may also end with a carriage return alone
-        header = next((row for row in csv.reader(io.StringIO(text, newline=None)) if row), [])
+        header = next(rows, [])
     except csv.Error as error:
         raise InvalidSubmission(f"the header of {name} cannot be read: {error}") from None
     if len(header) > MAX_COLUMNS:
@@ -157,6 +158,9 @@ def _check_header(file: IO[bytes], name: str) -> None:
         if column and column in seen:
             raise InvalidSubmission(f"{name} has two columns called {column!r}")
         seen.add(column)
+    with suppress(csv.Error):  # a field may be longer than this reader allows
+        if len(next(rows, [])) > len(header):  # pandas would not mind if the last one is empty
+            raise InvalidSubmission(f"{name} has rows with more fields than the header")
 
 
 def _parse(file: IO[bytes], name: str, rules: Rules) -> pd.DataFrame:
