@@ -59,6 +59,12 @@ def test_columns_of_booleans_may_need_a_number_beside_them() -> None:
         conform(flags, SAMPLE, strict)
 
 
+def test_true_may_count_as_another_number_than_one() -> None:
+    flags = SAMPLE.assign(x=[True, False, True], y=1)
+    found = conform(flags, SAMPLE, rules(true=1.5))
+    assert (found["x"].tolist(), found["y"].tolist()) == ([1.5, 0, 1.5], [1, 1, 1])
+
+
 def test_a_name_is_a_label_that_is_there() -> None:
     names = rules(kind="name")
     assert conform(SAMPLE.assign(x=["a", "b", "7"]), SAMPLE, names)["x"].tolist() == ["a", "b", "7"]

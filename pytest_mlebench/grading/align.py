@@ -34,6 +34,7 @@ class Rules:
     row_sum: float | None = None  # how far the sum of a row may be from one
     missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
     booleans: bool = True  # True and False are numbers
+    true: float = 1  # the number that True counts as in a column of booleans
     only_booleans: bool = True  # also where all targets hold nothing else
     varied: bool = False  # no target may have one value in all rows
     extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
@@ -62,6 +63,7 @@ class Rules:
             row_sum=table.number("row_sum", None),
             missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
             booleans=table.flag("booleans", True),
+            true=table.number("true", 1),
             only_booleans=table.flag("only_booleans", True),
             varied=table.flag("varied", False),
             extra_columns=table.choice("extra_columns", ("ignore", "reject", "zeros"), "ignore"),
@@ -94,7 +96,7 @@ def conform(
         raise InvalidSubmission("all values are True or False, expected numbers")
     aligned: dict[str, Any] = {column: expected[column].to_numpy() for column in rules.id}
     for target in rules.targets:
-        column = Column(rows[target], ids, rules.range, rules.missing, rules.booleans)
+        column = Column(rows[target], ids, rules.range, rules.missing, rules.booleans, rules.true)
         aligned[target] = convert(column, rules.kinds[target])
         if rules.varied:
             _check_varied(aligned[target], target)

@@ -38,6 +38,7 @@ class Column:
     range: tuple[float, float] | None = None
     missing: str = "reject"
     booleans: bool = True
+    true: float = 1
 
     def refuse(self, wrong: Array, wanted: str) -> None:
         """Raise InvalidSubmission naming the first wrong row, its value and what was expected."""
@@ -192,6 +193,8 @@ def _floats(column: Column) -> Array:
     cells = column.cells
     if cells.dtype == bool and not column.booleans:
         column.refuse(np.ones(len(cells), dtype=bool), "a number")
+    if cells.dtype == bool:
+        return np.where(cells, float(column.true), 0.0)
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return np.asarray(cells, dtype=np.float64)
     numbers = pd.to_numeric(cells, errors="coerce")
