@@ -23,9 +23,9 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     orders = read_csv(raw / "train_orders.csv", needs=["id", "cell_order"])
     families = families.iloc[np.random.RandomState(0).permutation(len(families))]
     held_out = families["id"][_fitting(families["ancestor_id"], path)]
-    is_test = orders["id"].isin(held_out)
-    train, test = orders[~is_test], orders[is_test]
-    write_csv(families[~families["id"].isin(held_out)], public / "train_ancestors.csv")
+    kept = families[~families["id"].isin(held_out)]
+    train, test = (orders[orders["id"].isin(ids)] for ids in (kept["id"], held_out))
+    write_csv(kept, public / "train_ancestors.csv")
     write_csv(train, public / "train_orders.csv")
     write_csv(test, private / "test_orders.csv")
     shown = [_shown_order(raw / "train" / f"{name}.json") for name in test["id"]]
