@@ -46,6 +46,7 @@ class MleSession:
     seeds: int
     require: str
     gates: tuple[Gate, ...]
+    baseline: Path | None
     limit_options: dict[str, object]
     network_option: str | None
     snapshot_every: float | None
@@ -242,6 +243,7 @@ def from_options(config: pytest.Config) -> MleSession:
         seeds=seeds_from(given("seeds"), "--mle-seeds"),
         require=given("require"),
         gates=tuple(parse_fail_under(value, known.splits()) for value in given("fail-under")),
+        baseline=_baseline(config, given("baseline")),
         limit_options=limit_options,
         network_option=network and parse_network(network, "--mle-network"),
         snapshot_every=_snapshot_every(given("snapshot-every")),
@@ -296,6 +298,15 @@ def _run_folder(config: pytest.Config, runs: str, name: str | None) -> Path:
     if folder is None or (folder.exists() and not folder.is_dir()):
         raise ConfigError(f"--mle-runs-dir must be a folder, given: {runs}")
     return folder / name
+
+
+def _baseline(config: pytest.Config, name: str | None) -> Path | None:
+    path = _folder(config, name)
+    if path is not None and not getattr(config, "workerinput", None):
+        from pytest_mlebench.reports import Report
+
+        Report.load([path], registry(config))  # what cannot be read ends here, not after a day
+    return path
 
 
 def _reports(config: pytest.Config, names: Sequence[str]) -> tuple[Path, ...]:

@@ -18,7 +18,7 @@ from pytest_mlebench.outcomes import key_of, result_of
 from pytest_mlebench.results import Result, complete
 from pytest_mlebench.run import Run, read_run
 from pytest_mlebench.session import AT_HOME, MleSession
-from pytest_mlebench.summary import check_gates, problem_lines, summary_lines
+from pytest_mlebench.summary import Line, check_gates, problem_lines, summary_lines
 
 if TYPE_CHECKING:
     from pytest_mlebench.progress import Progress
@@ -36,6 +36,7 @@ class Terminal:
         self.notes: tuple[str, ...] = ()
         self.missed: list[str] = []
         self.written: list[Path] = []
+        self.comparison: list[Line] = []
         self.report: Report | None = None
         self.progress: Progress | None = None
         self._lock: object = None
@@ -113,6 +114,7 @@ class Terminal:
         named = [gate.split for gate in gates if gate.split is not None]
         membership = self.report.membership.including(self.session.registry, named)
         self.missed += check_gates(gates, self.report.results, membership)
+        self._compare(self.report)
         if self.missed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -125,6 +127,8 @@ class Terminal:
         ascii_only = "utf" not in (getattr(terminal._tw._file, "encoding", "") or "").lower()
         terminal.section("MLE-bench")
         for line in summary_lines(report.results, report.membership, ascii_only=ascii_only):
+            terminal.write_line(line.text, **line.markup)
+        for line in self.comparison:
             terminal.write_line(line.text, **line.markup)
         problems = problem_lines(report.results)
         if problems:
@@ -292,6 +296,24 @@ class Terminal:
                 self.written.append(path)
             except MlebenchError as error:
                 self.missed.append(str(error))
+
+    def _compare(self, report: Report) -> None:
+        """Compare with the baseline; a significant fall of the medal rate is a missed bar."""
+        baseline = self.session.baseline
+        if baseline is None:
+            return
+        from pytest_mlebench.reports import Report
+        from pytest_mlebench.reports.compare import compare, comparison_lines
+
+        try:
+            comparison = compare(Report.load([baseline], self.session.registry), report)
+        except MlebenchError as error:
+            self.missed.append(f"{error} (--mle-baseline={_short(baseline)})")
+            return
+        head = Line(f"compared with {_short(baseline)}:", {"bold": True})
+        self.comparison = [Line(""), head, *comparison_lines(comparison)]
+        if (regression := comparison.regression()) is not None:
+            self.missed.append(regression)
 
     def _next(self) -> str:
         folder, report = self.session.run_folder, self.report

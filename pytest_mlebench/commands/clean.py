@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Find and remove orphans."""
     # late on purpose: heavy
-    from pytest_mlebench.sandbox.docker.engine import Engine
     from pytest_mlebench.sandbox.docker import orphans
+    from pytest_mlebench.sandbox.docker.engine import Engine
 
     engine = Engine()
     find = orphans.find_orphans if args.dry_run else orphans.remove_orphans
