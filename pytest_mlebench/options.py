@@ -45,7 +45,7 @@ OPTIONS = (
            choices=("pass", "median", "bronze", "silver", "gold")),
     Option("fail-under", "[SPLIT:]PERCENT", "fail the session when the any-medal rate of the "
            "split is lower; repeatable", repeatable=True),
-    Option("baseline", "REPORT.json", "compare with an earlier report (or the folder of a run), and "
+    Option("baseline", "REPORT.json", "compare with an earlier report, or the folder of a run, and "
            "fail the session on a significant regression"),
     Option("sandbox", "NAME", "where the agent runs: auto, docker or process (default: auto: "
            "docker if the agent has an image, else process)", "auto",

@@ -37,7 +37,11 @@ def test_a_significant_fall_fails_the_session(session: Session, workers: tuple[s
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "cannot read the report *old.json: No such file*"), ("{", "*old.json*"), ('{"schema": 99}', "*old.json*")],
+    [
+        (None, "cannot read the report *old.json: No such file*"),
+        ("{", "*old.json*"),
+        ('{"schema": 99}', "*old.json*"),
+    ],
 )
 def test_a_baseline_that_cannot_be_read_is_a_usage_error(
     session: Session, content: str | None, message: str
