@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from docker_images import BUSYBOX
@@ -40,7 +41,7 @@ def stand_in(engine: Engine, tmp_path: Path) -> str:
     """An image that the recipe can be built on without a network."""
     folder = tmp_path / "stand-in"
     folder.mkdir()
-    (folder / "Dockerfile").write_text(f"{STAND_IN}ENV UNIQUE={tmp_path}\n")
+    (folder / "Dockerfile").write_text(f"{STAND_IN}ENV UNIQUE={uuid4().hex}\n")
     return Images(engine, tmp_path / "cache").build(folder, "stand-in").name
 
 
@@ -109,7 +110,7 @@ def test_clean_removes_what_is_kept_only_when_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "Dockerfile").write_text(f"FROM {BUSYBOX}\nENV UNIQUE={tmp_path}\n")
+    (tmp_path / "x" / "Dockerfile").write_text(f"FROM {BUSYBOX}\nENV UNIQUE={uuid4().hex}\n")
     agent = Agent(name="gone", build=tmp_path / "x", command=("true",))
     kept = sandbox.prepare(agent).name
     engine.api.create_volume("mlebench-test-copied", labels={COPIED: "demo"})

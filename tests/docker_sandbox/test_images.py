@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from docker_images import BUSYBOX
@@ -27,7 +28,7 @@ def build(tmp_path: Path) -> Path:
         "RUN echo built in $AGENT_DIR with $UNKNOWN\n"
     )
     (folder / "start.sh").write_text("echo started $0 $@\n")
-    (folder / "unique").write_text(str(tmp_path))
+    (folder / "unique").write_text(uuid4().hex)
     return folder
 
 
@@ -247,7 +248,7 @@ PASSWD = "root:x:0:0:root:/root:/bin/sh\nnonroot:x:1001:1002::/home/nonroot:/bin
         (PASSWD, "nonroot", None, Account(1001, 1002, "nonroot", "/home/nonroot")),
         (PASSWD, "1001", None, Account(1001, 1002, "nonroot", "/home/nonroot")),
         (PASSWD, "77:8", None, Account(77, 8, "agent77", "/home/agent")),
-        (PASSWD, "nonroot", (501, 20), Account(501, 20, "agent", "/home/nonroot")),
+        (PASSWD, "nonroot", (501, 20), Account(501, 20, "nonroot", "/home/nonroot")),
         (PASSWD, "", (1001, 7), Account(1001, 7, "nonroot", "/home/nonroot")),
         (PASSWD, "", (0, 0), Account(0, 0, "root", "/home/nonroot")),
     ],

@@ -6,6 +6,7 @@ import base64
 import json
 import queue
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -91,8 +92,12 @@ class Container:
 
     def is_running(self) -> bool:
         """Ask the engine, for the case that an event went past us."""
+        return bool(self._state()["Running"])
+
+    def _state(self) -> Mapping[str, Any]:
         with self._engine.asked("cannot look at the container"):
-            return bool(self._engine.api.inspect_container(self.id)["State"]["Running"])
+            state: Mapping[str, Any] = self._engine.api.inspect_container(self.id)["State"]
+        return state
 
     def stats(self) -> Mapping[str, Any]:
         """Return what the container uses now; nothing if it has just ended."""
@@ -130,10 +135,11 @@ class Container:
         """Return how the container ended, when all of its output has been read."""
         if self._threads:
             self._threads[0].join(_LAST_OUTPUT)
-        with self._engine.asked("cannot look at the container"):
-            state = self._engine.api.inspect_container(self.id)["State"]
-        if state["Running"]:
-            raise SandboxError("the container cannot be ended")
+        deadline = time.monotonic() + _LAST_OUTPUT
+        while (state := self._state())["Running"]:  # its end is told a moment before it is noted
+            if time.monotonic() > deadline:
+                raise SandboxError("the container cannot be ended")
+            time.sleep(0.1)
         return End(int(state["ExitCode"]), bool(state["OOMKilled"]), state.get("Error") or "")
 
     def remove(self) -> None:

@@ -76,21 +76,17 @@ class Preparer:
 
     def _prepare(self, image: Image) -> Prepared:
         engine = self._engine
-        helper = _read_helper(image)
-        user = user_id(engine.facts)
-        content = f"{image.id} {user} {validate_script()}".encode() + helper
-        key = hashlib.sha256(content).hexdigest()[:20]
+        with _scratch(engine, image) as container:
+            passwd = _read(engine, container, "/etc/passwd") or ""
+            has_script = _read(engine, container, START) is not None
+        account = choose_account(passwd, image.user, user_id(engine.facts))
+        layer = _layer(_read_helper(image), passwd, account)
+        key = hashlib.sha256(f"{image.id} {account}".encode() + layer).hexdigest()[:20]
         name = f"{REPOSITORY}/prepared:{key}"
         with self._images.lock(key):
-            with _scratch(engine, image) as container:
-                passwd = _read(engine, container, "/etc/passwd") or ""
-                start = image.command
-                if _read(engine, container, START) is not None:
-                    start = ("bash", START)
-            account = choose_account(passwd, image.user, user)
             if self._images.find(name) is None:
-                self._add_layer(image, name, account, _layer(helper, passwd, account))
-        return Prepared(image, name, account, start)
+                self._add_layer(image, name, account, layer)
+        return Prepared(image, name, account, ("bash", START) if has_script else image.command)
 
     def _add_layer(self, image: Image, name: str, account: Account, archive: bytes) -> None:
         engine = self._engine
@@ -124,9 +120,10 @@ def choose_account(passwd: str, configured: str, user: tuple[int, int] | None) -
     uid, gid = user or (1000, 1000)
     if uid in by_uid and uid != 0:
         return replace(by_uid[uid], gid=gid)
+    if own is not None:  # its user may have a home full of caches: name and home become ours
+        return Account(uid, gid, own.name if uid else "root", own.home)
     name = next(n for n in ("agent", "mlebench", f"agent{uid}") if n not in accounts)
-    # The image's own user may have a home full of caches: it becomes ours.
-    return Account(uid, gid, name if uid else "root", AGENT_DIR if own is None else own.home)
+    return Account(uid, gid, name if uid else "root", AGENT_DIR)
 
 
 def _configured(
@@ -178,10 +175,15 @@ def _layer(helper: bytes, passwd: str, account: Account) -> bytes:
             _add_folder(tar, f"{HOME}/{name}")
         _add_folder(tar, account.home)
         if account.uid not in {other.uid for other in _accounts(passwd)}:
-            ended = passwd if passwd.endswith("\n") or not passwd else f"{passwd}\n"
-            root = "" if passwd else "root:x:0:0:root:/root:/bin/sh\n"
-            _add_file(tar, "/etc/passwd", f"{ended}{root}{account.line}".encode(), 0o644)
+            _add_file(tar, "/etc/passwd", _passwd_with(passwd, account).encode(), 0o644)
     return buffer.getvalue()
+
+
+def _passwd_with(passwd: str, account: Account) -> str:
+    """Return /etc/passwd with an account, instead of another of the same name."""
+    lines = passwd.splitlines() or ["root:x:0:0:root:/root:/bin/sh"]
+    others = [line for line in lines if line.partition(":")[0] != account.name]
+    return "".join(f"{line}\n" for line in others) + account.line
 
 
 def _add_folder(tar: tarfile.TarFile, path: str) -> None:

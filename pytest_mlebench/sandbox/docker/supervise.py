@@ -29,7 +29,7 @@ class Watch:
     oom: bool = False
 
     def __post_init__(self) -> None:
-        self._next_look = time.monotonic() + _LOOK
+        self._next_look = time.monotonic() + _TICK  # one early: a short life may go past us
 
     def until_end(self) -> Reason:
         """Wait for the end, or bring it about at a limit, and return why it came."""
