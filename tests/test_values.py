@@ -118,10 +118,16 @@ def test_booleans_may_be_whole_numbers(cells: tuple[Any, ...], expected: list[in
     assert convert(column(*cells), "boolean").tolist() == expected
 
 
+@pytest.mark.parametrize("number", ["-1", "0", "0.5", "inf"])
+def test_a_number_among_booleans_makes_all_of_them_wrong(number: str) -> None:
+    found = convert(column("True", "false", number), "boolean")
+    assert not np.isin(found, [0, 1]).any()
+
+
 @pytest.mark.parametrize(
     ("cells", "problem"),
     [
-        (("True", "False", "inf"), "True or False, given: 'inf' for id r2"),
+        (("True", "False", "perhaps"), "True or False, given: 'perhaps' for id r2"),
         (("True", "0"), "True or False, given: '0' for id r1"),
         (("yes", "no"), "True or False, given: 'yes' for id r0 (and 1 more)"),
         ((True, None), "True or False, given: nothing for id r1"),

@@ -38,8 +38,10 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
 
 def _link_others(folder: Path, held_out: Iterable[Path], public: Path) -> None:
     """Put everything that an archive holds into public, except the pages held out."""
-    files = {path for path in folder.rglob("*") if path.is_file()}.difference(held_out)
-    link_all((path, public / path.relative_to(folder)) for path in files)
+    paths = set(folder.rglob("*")).difference(held_out)
+    for path in filter(Path.is_dir, paths):  # also those with nothing in them
+        (public / path.relative_to(folder)).mkdir(parents=True, exist_ok=True)
+    link_all((path, public / path.relative_to(folder)) for path in paths if path.is_file())
 
 
 def _pixels(page: Path) -> pd.DataFrame:

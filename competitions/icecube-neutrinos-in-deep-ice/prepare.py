@@ -28,13 +28,19 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     sample = test[["event_id"]].assign(azimuth=1, zenith=1)
     write_csv(sample, public / "sample_submission.csv")
     part_of = {
-        str(batch): part
+        int(batch): part
         for part, table in (("train", train), ("test", test))
         for batch in table["batch_id"].unique()
     }
     link_all(
         (path, public / part_of[number] / path.name)
         for path in list_files(raw / "train", "*.parquet")
-        if (number := path.stem.rpartition("_")[2]) in part_of
+        if (number := _batch(path)) in part_of
     )
     link(raw / "sensor_geometry.csv", public / "sensor_geometry.csv")
+
+
+def _batch(path: Path) -> int | None:
+    """Return the number after the last underscore, also one written with zeros before it."""
+    number = path.stem.rpartition("_")[2]
+    return int(number) if number.isdecimal() else None

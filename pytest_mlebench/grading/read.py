@@ -14,7 +14,6 @@ import os
 import stat
 import warnings
 from collections.abc import Container
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -58,8 +57,8 @@ def read_submission(path: Path, *, like: Path, rules: Rules) -> pd.DataFrame:
     bound = max(FLOOR_BYTES, FACTOR * like.stat().st_size)
     with open_regular(path, max_bytes=bound) as file:
         _scan(file, path.name)
-        _check_header(file, path.name)
-        return _parse(file, path.name, rules)
+        rows_are_named = _check_width(file, path.name)
+        return _parse(file, path.name, rules, rows_are_named=rows_are_named)
 
 
 def read_own(path: Path, rules: Rules, only: Container[str] | None = None) -> pd.DataFrame:
@@ -137,7 +136,8 @@ def _refuse_magic(start: bytes, name: str) -> None:
             raise InvalidSubmission(f"{name} is {kind}, expected a plain csv file")
 
 
-def _check_header(file: IO[bytes], name: str) -> None:
+def _check_width(file: IO[bytes], name: str) -> bool:
+    """Refuse what is too wide; tell if the first row has a field more than the header, its name."""
     start = file.read(HEADER_BYTES + 1)
     file.seek(0)
     line = start.lstrip(b"\r\n")
@@ -153,37 +153,43 @@ def _check_header(file: IO[bytes], name: str) -> None:
         raise InvalidSubmission(f"the header of {name} cannot be read: {error}") from None
     if len(header) > MAX_COLUMNS:
         raise InvalidSubmission(f"{name} has {len(header)} columns, at most {MAX_COLUMNS} are read")
-    seen: set[str] = set()
-    for column in header:
-        if column and column in seen:
-            raise InvalidSubmission(f"{name} has two columns called {column!r}")
-        seen.add(column)
-    with suppress(csv.Error):  # a field may be longer than this reader allows
-        if len(next(rows, [])) > len(header):  # pandas would not mind if the last one is empty
-            raise InvalidSubmission(f"{name} has rows with more fields than the header")
+    try:
+        extra = len(next(rows, header)) - len(header)
+    except csv.Error:  # a field too long for this reader, not for that of pandas
+        return False
+    if extra > 1:
+        raise InvalidSubmission(_too_wide(name))
+    return extra == 1
 
 
-def _parse(file: IO[bytes], name: str, rules: Rules) -> pd.DataFrame:
+def _parse(file: IO[bytes], name: str, rules: Rules, *, rows_are_named: bool) -> pd.DataFrame:
+    """Return the table; of two columns with one name the first keeps it."""
     try:
         with warnings.catch_warnings():
             # pandas warns, and drops data, where rows are longer than the header
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return _read_csv(file, rules)
+            table = _read_csv(file, rules, index_col=None if rows_are_named else False)
     except pd.errors.EmptyDataError:
         raise InvalidSubmission(f"{name} has no header line") from None
     except pd.errors.ParserWarning:
-        raise InvalidSubmission(f"{name} has rows with more fields than the header") from None
+        raise InvalidSubmission(_too_wide(name)) from None
     except pd.errors.ParserError as error:
         raise InvalidSubmission(f"{name} is not a regular csv file: {_reason(error)}") from None
     except (ValueError, OverflowError) as error:
         raise InvalidSubmission(f"{name} cannot be read as csv: {_reason(error)}") from None
+    if rows_are_named and table.iloc[:, -1].isna().any():  # or does a comma end each row?
+        raise InvalidSubmission(_too_wide(name))
+    return table.reset_index(drop=True)
+
+
+def _too_wide(name: str) -> str:
+    return f"{name} has rows with more fields than the header"
 
 
 def _read_csv(file: Path | IO[bytes], rules: Rules, **options: Any) -> pd.DataFrame:
     return read_frame(
         file,
-        **options,
-        index_col=False,
+        **{"index_col": False, **options},
         keep_default_na=rules.missing_words,
         na_values=None if rules.missing_words else [""],
         dtype=dict.fromkeys(rules.as_written, object) or None,

@@ -6,7 +6,8 @@ probability  numbers from 0 to 1
 integer      whole numbers, also written 2.0
 truncated    numbers cut to whole ones, toward zero; in a column of text, whole numbers only
 first        the first of several whole numbers separated by blanks
-boolean      True and False, also written 1 and 0; any other whole number is a wrong answer
+boolean      True and False, also written 1 and 0; any other whole number is a wrong answer, and
+             numbers among True and False make all answers wrong
 label        text compared as it stands; a missing one is the empty label, but not among numbers
 name         a label that must not be missing
 words        text; a column that reads as numbers is refused, what is missing as with text,
@@ -122,10 +123,18 @@ def _whole(text: Any) -> int | None:
 
 
 def _boolean(column: Column) -> Array:
-    if column.cells.dtype == object:  # words that pandas does not know, or gaps
-        known = column.cells.isin([True, False]) | column.cells.isin(["True", "False"])
-        column.refuse(~known.to_numpy(), "True or False")
-    return _integer(column)
+    cells = column.cells
+    if cells.dtype != object:
+        return _integer(column)
+    words = cells.astype(str).str.lower().isin(["true", "false"])
+    numbers = pd.to_numeric(cells, errors="coerce").notna() & ~words
+    column.refuse(~(words | numbers).to_numpy(), "True or False")
+    if not numbers.any():
+        return _integer(column)
+    # The reference compares such a column as text, but with two different texts it gives up.
+    if cells.nunique() <= 2:
+        column.refuse(numbers.to_numpy(), "True or False")
+    return np.full(len(cells), -1)
 
 
 def _label(column: Column) -> Array:
