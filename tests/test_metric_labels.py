@@ -9,12 +9,14 @@ import pytest
 from sklearn.metrics import f1_score, matthews_corrcoef
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from pytest_mlebench import InvalidSubmission
 from pytest_mlebench.grading.metrics.classification import (
     error_rate,
     f1,
     matthews,
     multilabel_f1,
 )
+from pytest_mlebench.grading.metrics.regression import pearson
 
 RANDOM = np.random.RandomState(5)
 
@@ -89,3 +91,9 @@ def test_nothing_true_and_nothing_predicted_is_worth_nothing() -> None:
 
 def test_the_error_rate_is_the_share_of_wrong_labels() -> None:
     assert error_rate(np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5])) == 0.25
+
+
+def test_predictions_beyond_any_mean_have_no_correlation() -> None:
+    with pytest.raises(InvalidSubmission, match=r"^the predictions are too large for a mean"):
+        pearson(np.array([0.0, 1.0, 0.5]), np.array([1e308, 1.5e308, 1.2e308]))
+    assert pearson(np.array([0.0, 1.0]), np.array([1e200, 2e200])) == pytest.approx(1)

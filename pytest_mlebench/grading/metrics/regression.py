@@ -35,6 +35,11 @@ def pearson(truth: Array, prediction: Array) -> float:
 
     if (prediction == prediction[0]).all():
         raise InvalidSubmission("all predictions are equal, their correlation is not defined")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(prediction - prediction.mean()).all():
+            raise InvalidSubmission(
+                f"the predictions are too large for a mean, up to {np.abs(prediction).max():g}"
+            )
     return float(stats.pearsonr(truth, prediction)[0])
 
 
