@@ -18,8 +18,8 @@ from typing import IO, Any, Literal
 
 from pytest_mlebench.errors import ConfigError, PreparationError
 from pytest_mlebench.paths import atomic_file
-from pytest_mlebench.preparing.entries import MAX_ENTRIES, Entry, check_entries, check_total
-from pytest_mlebench.preparing.unzip import unzip
+from pytest_mlebench.zips.entries import MAX_ENTRIES, Entry, check_entries, check_total
+from pytest_mlebench.zips.unzip import unzip
 
 Kind = Literal["zip", "7z", "tar"]
 Files = Path | Mapping[str, Path]
@@ -52,7 +52,7 @@ def kind(archive: Path) -> Kind:
     raise PreparationError(f"{archive}: neither zip, 7z nor tar, it begins with {magic!r}")
 
 
-def extract(archive: Path, target: Path, *, jobs: int | None = None) -> None:
+def extract(archive: Path, target: Path) -> None:
     """Unpack *archive* into the folder *target*, which may exist already.
 
     Absolute names, names that lead out of the folder, links, devices and bombs are refused
@@ -61,7 +61,7 @@ def extract(archive: Path, target: Path, *, jobs: int | None = None) -> None:
     archive, target = Path(archive), Path(target)
     what = kind(archive)
     if what == "zip":
-        unzip(archive, target, jobs=jobs)
+        unzip(archive, target)
     elif what == "7z":
         _extract_7z(archive, target)
     else:

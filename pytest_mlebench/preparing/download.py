@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.paths import write_text
+from pytest_mlebench.preparing.checksums import Digest
 from pytest_mlebench.preparing.kaggle import Kaggle, Patience
 from pytest_mlebench.preparing.progress import Progress
 
 CHUNK = 1 << 20
+FLUSH = 0.2  # seconds after which even a few bytes are written down
 WINDOW = 60.0  # seconds over which the speed is watched
 SLOWEST = 1000  # bytes per second below which a connection counts as stalled
 
@@ -54,18 +55,39 @@ def forget_zip(path: Path) -> None:
 
 def remove_zip(path: Path) -> None:
     """Remove a zip that we downloaded, whole or in part."""
-    for file in (path, _part(path), _note(_part(path)), _note(path)):
+    for file in (path, part_of(path), _note(part_of(path)), _note(path)):
         file.unlink(missing_ok=True)
 
 
-def download(kaggle: Kaggle, competition: str, target: Path, progress: Progress) -> Zip:
+class Arrivals(Protocol):
+    """Someone who works on the bytes while they arrive."""
+
+    def grow(self, size: int) -> None:
+        """Tell how many bytes have arrived."""
+
+    def restart(self) -> None:
+        """Tell that they come again from the beginning."""
+
+
+def part_of(target: Path) -> Path:
+    """Return the file that grows while *target* is being downloaded."""
+    return target.with_name(f"{target.name}.part")
+
+
+def download(
+    kaggle: Kaggle,
+    competition: str,
+    target: Path,
+    progress: Progress,
+    arrivals: Arrivals | None = None,
+) -> Zip:
     """Download a competition's zip to *target*, beginning where an earlier attempt ended."""
-    transfer = _Transfer(kaggle, competition, target, progress)
+    transfer = _Transfer(kaggle, competition, target, progress, arrivals)
     found = transfer.run()
     if transfer.promised and transfer.promised != found.md5:  # damaged on the way, not at Kaggle
         progress(f"{competition}: the bytes that arrived are wrong, downloading again")
         remove_zip(target)
-        transfer = _Transfer(kaggle, competition, target, progress)
+        transfer = _Transfer(kaggle, competition, target, progress, arrivals)
         found = transfer.run()
         if transfer.promised and transfer.promised != found.md5:
             remove_zip(target)
@@ -74,8 +96,8 @@ def download(kaggle: Kaggle, competition: str, target: Path, progress: Progress)
                 f"{transfer.promised}, got {found.md5}: look at the network, then prepare again"
             )
     write_text(_note(target), json.dumps(asdict(found)))  # first: it makes the zip ours to remove
-    _part(target).replace(target)
-    _note(_part(target)).unlink(missing_ok=True)
+    part_of(target).replace(target)
+    _note(part_of(target)).unlink(missing_ok=True)
     return found
 
 
@@ -94,10 +116,19 @@ class _Origin:
 class _Transfer:
     """One download with as many connections as it takes."""
 
-    def __init__(self, kaggle: Kaggle, competition: str, target: Path, progress: Progress) -> None:
+    def __init__(
+        self,
+        kaggle: Kaggle,
+        competition: str,
+        target: Path,
+        progress: Progress,
+        arrivals: Arrivals | None,
+    ) -> None:
         self.kaggle, self.competition, self.progress = kaggle, competition, progress
-        self.part = _part(target)
+        self.arrivals = arrivals
+        self.part = part_of(target)
         self.promised: str | None = None
+        self.digest = Digest()
         self._restart()
 
     def run(self) -> Zip:
@@ -126,8 +157,11 @@ class _Transfer:
 
     def _restart(self) -> None:
         self.origin = _Origin()
-        self.digest = hashlib.md5(usedforsecurity=False)
+        self.digest.close()
+        self.digest = Digest()
         self.have = 0
+        if self.arrivals:
+            self.arrivals.restart()
 
     def _take_up(self) -> None:
         """Begin with what an earlier attempt left, if it is known of what it is a part."""
@@ -145,6 +179,7 @@ class _Transfer:
             return
         self.origin = origin
         if self.have:
+            self._grown()
             self.progress(f"{self.competition}: continuing at {self.have} bytes")
 
     def _fetch(self) -> None:
@@ -156,7 +191,7 @@ class _Transfer:
                     self.progress(f"{self.competition}: cannot be continued, from the beginning")
                 self._restart()
             self._learn(response)
-            with self.part.open("ab" if self.have else "wb") as file:
+            with self.part.open("ab" if self.have else "wb", buffering=0) as file:
                 self._receive(response, file)
 
     def _continues(self, response: Any) -> bool:
@@ -183,15 +218,36 @@ class _Transfer:
 
     def _receive(self, response: Any, file: Any) -> None:
         watch = _Watch()
-        while block := response.raw.read1(CHUNK, decode_content=False):
-            file.write(block)
-            self.digest.update(block)
-            self.have += len(block)
-            if not self._complete:  # the end is told once, by the caller
-                self.progress.transfer(self.competition, self.have, self.origin.total)
-            watch.count(len(block))
+        blocks: list[bytes] = []
+        waiting, last = 0, time.monotonic()
+        try:
+            while block := response.raw.read1(CHUNK, decode_content=False):
+                blocks.append(block)
+                waiting += len(block)
+                watch.count(len(block))
+                if waiting >= CHUNK or time.monotonic() - last > FLUSH:
+                    self._take(file, b"".join(blocks))
+                    blocks, waiting, last = [], 0, time.monotonic()
+        finally:  # what has come is kept, whatever ends the connection
+            self._take(file, b"".join(blocks))
         if self.origin.total is None:  # no length was announced: the end is the end
             self.origin.total = self.have
+
+    def _take(self, file: Any, data: bytes) -> None:
+        if not data:
+            return
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        self.digest.update(data)
+        self.have += len(data)
+        self._grown()
+        if not self._complete:  # the end is told once, by the caller
+            self.progress.transfer(self.competition, self.have, self.origin.total)
+
+    def _grown(self) -> None:
+        if self.arrivals:
+            self.arrivals.grow(self.have)
 
 
 class _Watch:
@@ -224,10 +280,6 @@ def _promised_md5(headers: Any) -> str | None:
         return base64.b64decode(match[1], validate=True).hex() if match else None
     except ValueError:
         return None
-
-
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
 
 
 def _note(path: Path) -> Path:

@@ -12,12 +12,14 @@ from typing import Literal
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import DatasetError, MlebenchError, PreparationError
 from pytest_mlebench.paths import write_text
-from pytest_mlebench.preparing.archive import extract
+from pytest_mlebench.preparing.archive import extract, kind
 from pytest_mlebench.preparing.checksums import md5
-from pytest_mlebench.preparing.download import dispose_of, download, read_zip, remove_zip
+from pytest_mlebench.preparing.download import dispose_of, download, part_of, read_zip, remove_zip
 from pytest_mlebench.preparing.files import link_all
 from pytest_mlebench.preparing.kaggle import Kaggle
 from pytest_mlebench.preparing.progress import Progress
+from pytest_mlebench.zips.early import EarlyUnzip
+from pytest_mlebench.zips.unzip import Done, unzip
 
 KeepRaw = Literal["none", "zip", "all"]
 Origin = dict[str, str | int]
@@ -88,10 +90,14 @@ def obtain(
             f"{competition.id}: no raw files: put them into {place.raw}, "
             "or name the folder that has them with pytest-mlebench prepare --from DIR"
         )
-    with Kaggle(progress) as kaggle:
-        progress(f"{competition.id}: downloading")
-        download(kaggle, competition.id, place.zip, progress)
-    return _unpacked(competition, place.zip, target, verify, progress)
+    early = EarlyUnzip(part_of(place.zip), target)
+    try:
+        with Kaggle(progress) as kaggle:
+            progress(f"{competition.id}: downloading")
+            download(kaggle, competition.id, place.zip, progress, early)
+    finally:
+        done = early.finish()
+    return _unpacked(competition, place.zip, target, verify, progress, done)
 
 
 def keep(place: Place, raw: Raw, what: KeepRaw) -> None:
@@ -171,7 +177,12 @@ def _linked(folder: Path, target: Path, origin: Origin) -> Raw:
 
 
 def _unpacked(
-    competition: Competition, archive: Path, target: Path, verify: bool, progress: Progress
+    competition: Competition,
+    archive: Path,
+    target: Path,
+    verify: bool,
+    progress: Progress,
+    done: Done | None = None,
 ) -> Raw:
     """Unpack an archive; its checksum, if not yet known, is taken while it is being read."""
     progress(f"{competition.id}: unpacking {archive.name}")
@@ -180,7 +191,10 @@ def _unpacked(
     if known is not None:
         _verify_zip(competition, archive, known.md5, verify)
     with sum_of:
-        extract(archive, target)
+        if done and kind(archive) == "zip":
+            unzip(archive, target, done=done)
+        else:
+            extract(archive, target)
     _verify_zip(competition, archive, sum_of.value, verify)
     size = archive.stat().st_size
     return Raw(target, {"zip": str(archive), "md5": sum_of.value, "bytes": size})

@@ -13,13 +13,13 @@ from pathlib import Path
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError, MlebenchError
-from pytest_mlebench.preparing.entries import nearest
 from pytest_mlebench.preparing.kaggle import Kaggle, NoSuchCompetition, RulesNotAccepted
 from pytest_mlebench.preparing.lock import Say
 from pytest_mlebench.preparing.progress import Progress, silent, size, told
 from pytest_mlebench.preparing.raw import KeepRaw, Place, find_source
 from pytest_mlebench.preparing.store import Store
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.zips.entries import nearest
 
 PROBES = 8  # questions to Kaggle at a time
 

@@ -221,9 +221,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _blob(self, blob: Blob, fault: Fault) -> None:
         start = self._start(blob)
-        data = bytearray(blob.data[start:])
+        data = memoryview(blob.data)[start:]
         if fault.corrupt:
-            data[len(data) // 2] ^= 0xFF
+            copy = bytearray(data)
+            copy[len(copy) // 2] ^= 0xFF
+            data = memoryview(copy)
         self.send_response(206 if start else 200)
         if start:
             total = len(blob.data)
@@ -240,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self._send(bytes(data), fault)
+        self._send(data, fault)
 
     def _start(self, blob: Blob) -> int:
         match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
@@ -249,9 +251,9 @@ class _Handler(BaseHTTPRequestHandler):
             return 0
         return int(match[1])
 
-    def _send(self, data: bytes, fault: Fault) -> None:
+    def _send(self, data: memoryview, fault: Fault) -> None:
         stop = fault.cut_after if fault.cut_after is not None else fault.stall_after
-        piece = 1 << 16
+        piece = 1 << 20
         if self.server.rate:
             piece = max(1, int(self.server.rate / 50))
         for start in range(0, len(data) if stop is None else stop, piece):

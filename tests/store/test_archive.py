@@ -15,7 +15,6 @@ import py7zr
 import pytest
 
 from pytest_mlebench.errors import ConfigError, PreparationError
-from pytest_mlebench.preparing import entries, unzip
 from pytest_mlebench.preparing.archive import (
     extract,
     read_member,
@@ -24,6 +23,7 @@ from pytest_mlebench.preparing.archive import (
     write_7z,
     write_zip,
 )
+from pytest_mlebench.zips import entries, unzip
 
 from .conftest import tree
 
@@ -362,3 +362,40 @@ def test_a_member_that_a_tar_lacks_is_named_and_nothing_is_written(tmp_path: Pat
     with pytest.raises(PreparationError, match=r"all\.tar: has no member 'a\.jpg'"):
         repack_tar(source, {tmp_path / "new.tar": {"a.jpg": "a.jpg"}})
     assert [path.name for path in tmp_path.iterdir()] == ["all.tar"]
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a zip of so many members that processes share them."""
+    monkeypatch.setattr(unzip, "WORTH_IT", 2000)
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for number in range(unzip.WORTH_IT + 100):
+            zipped.writestr(f"{number % 7}/{number}.txt", f"{number}\n" * 20)
+    return path
+
+
+def test_many_members_are_unpacked_by_several_processes(tmp_path: Path, many: Path) -> None:
+    unzip.unzip(many, tmp_path / "out", jobs=3)
+    with zipfile.ZipFile(many) as opened:
+        expected = {name: opened.read(name) for name in opened.namelist()}
+    assert tree(tmp_path / "out") == expected
+
+
+def test_a_damaged_member_is_named_by_whichever_process_meets_it(
+    tmp_path: Path, many: Path
+) -> None:
+    patched(many, "3/1501.txt", 16, struct.pack("<L", 1))
+    with pytest.raises(PreparationError) as caught:
+        unzip.unzip(many, tmp_path / "out", jobs=2)
+    assert str(caught.value) == (
+        f"{many}: damaged, member '3/1501.txt': wrong size or checksum; fetch it again"
+    )
+
+
+def test_a_target_that_cannot_be_written_is_named_by_whichever_process_meets_it(
+    tmp_path: Path, many: Path
+) -> None:
+    (tmp_path / "out" / "3" / "1501.txt").mkdir(parents=True)
+    with pytest.raises(PreparationError, match=r"'3/1501\.txt': is both a file and a folder"):
+        unzip.unzip(many, tmp_path / "out", jobs=2)

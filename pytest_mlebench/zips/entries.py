@@ -32,8 +32,11 @@ class Entry:
         return stat.S_ISDIR(self.mode)
 
 
-def check_entries(archive: Path, entries: Iterable[Entry], target: Path) -> None:
-    """Refuse an archive that would write outside *target*, make links, or fill the disk."""
+def check_entries(archive: Path, entries: Iterable[Entry], target: Path, *, there: int = 0) -> None:
+    """Refuse an archive that would write outside *target*, make links, or fill the disk.
+
+    *there* are bytes of it that lie in *target* already.
+    """
     total = 0
     for number, entry in enumerate(entries, start=1):
         check_name(archive, entry.name)
@@ -45,7 +48,7 @@ def check_entries(archive: Path, entries: Iterable[Entry], target: Path) -> None
         if number > MAX_ENTRIES:
             raise PreparationError(f"{archive}: refused, more than {MAX_ENTRIES} members")
     check_total(archive, total)
-    check_space(archive, total, target)
+    check_space(archive, total - there, target)
 
 
 def check_name(archive: Path, name: str) -> None:

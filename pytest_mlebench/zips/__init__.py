@@ -1,0 +1,1 @@
+"""Large zips, unpacked by several processes; nothing but the standard library is imported here."""
