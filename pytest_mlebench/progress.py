@@ -112,5 +112,5 @@ def _time_left(
         return None
     mean = sum(lasted) / len(lasted)
     spent = sum(min(mean, now - run.timings.get("running", now)) for run in running)
-    waiting = total - len([run for run in runs if run.phase not in ("created", "running")])
-    return max(1.0, round((mean * waiting - spent) / max(1, len(running))))
+    over = [run for run in runs if run.phase not in ("created", "waiting", "running")]
+    return max(1.0, round((mean * (total - len(over)) - spent) / max(1, len(running))))

@@ -42,8 +42,9 @@ while time.monotonic() < deadline:
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in ("proc", "sys")][:50]
         for name in files:
-            if name.endswith((".csv", ".json", ".log")):
-                read(os.path.join(root, name))
+            path = os.path.join(root, name)
+            if name.endswith((".csv", ".json", ".log")) and os.path.isfile(path):
+                read(path)
         if root.count("/") > 12:
             folders.clear()
         if time.monotonic() > deadline:
