@@ -208,3 +208,25 @@ def test_a_list_of_hosts_needs_an_engine_of_this_machine(
         "--mle-network=allow:a.example needs an engine on this machine, and this one runs on far: "
         "run pytest there, or use --mle-network=none or open"
     )
+
+
+def test_connections_that_stay_open_leave_room_for_others(
+    sandbox: DockerSandbox, make_job: JobMaker, service: int
+) -> None:
+    holding = f"""
+import os, socket, urllib.request
+held = []
+for _ in range(100):
+    connection = socket.create_connection(("127.0.0.1", 3128))
+    connection.sendall(b"CONNECT host.docker.internal:{service} HTTP/1.1\\r\\n\\r\\n")
+    assert connection.recv(100).startswith(b"HTTP/1.1 200")
+    held.append(connection)
+print(urllib.request.urlopen("http://host.docker.internal:{service}/", timeout=10).read().decode())
+"""
+    job = make_job(
+        agent=Agent(name="holding", image=PYTHON, command=("python3", "-c", holding)),
+        network=f"allow:host.docker.internal:{service}",
+    )
+    outcome = sandbox.run(job)
+    assert job.log.read_text() == f"{WORD}\n"
+    assert outcome.details["egress"]["allowed"] == 101

@@ -86,6 +86,11 @@ def test_progress_tells_running_finished_medals_and_time_left() -> None:
     ]
     line = progress_line(runs, 5, began=90, now=190)
     assert line == "mle-bench: 1 running, 2 of 5 over, 1 gold, about 2m30s left"
+    queued = [*runs, run("waiting", 160, None, None)]
+    assert progress_line(queued, 5, began=90, now=190) == (
+        "mle-bench: 1 running, 1 waiting for CPUs, memory or GPUs, 2 of 5 over, 1 gold, "
+        "about 2m30s left"
+    )
     assert progress_line(runs[:2], 2, began=90, now=190) is None
     assert progress_line([], 5, began=90, now=93) == (
         "mle-bench: 0 running, 0 of 5 over, no medal yet"

@@ -36,7 +36,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_PORTS = 8, MAX_PAIRS = 32, BUFFER = 16384, FAILED = 125 };
+enum { MAX_PORTS = 8, MAX_PAIRS = 128, BUFFER = 16384, FAILED = 125 };
 
 struct listener { int fd; const char *path; };
 struct flow { int from, to; size_t start, end; int ended, closed; char data[BUFFER]; };
