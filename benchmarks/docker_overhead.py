@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "docker_sandbox"))
 from docker_images import ensure_images
 from docker_jobs import JobMaker
 
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.docker import DockerSandbox
 from pytest_mlebench.sandbox.docker.home import Home
@@ -46,7 +47,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail beyond the targets")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(Path(name))
+        try:
+            bench = Bench(Path(name))
+        except ConfigError as problem:
+            print(f"not measured: {problem}")
+            return int(arguments.check)
         verdicts = [
             bench.one_by_one(arguments.rounds),
             bench.at_once(arguments.rounds),
