@@ -3,8 +3,8 @@
 Two oddities of the reference shape every score and are kept: x_max and y_max are taken for width
 and height where overlaps are measured, and number 0 stands for "no match", so that a match with
 the very first answer is a false alarm and a truth that the very first prediction takes stays free.
-The very first prediction is the one that the file begins with; apart from it the order of the rows
-does not matter, images are gone through in the order of their ids.
+The order of the rows does not matter: images are gone through in the order of their ids, and the
+very first prediction is that of the first image.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
 
 
 def _boxes(table: pd.DataFrame) -> pd.DataFrame:
-    """Return all boxes of a table; number 0 is the first one of the file."""
+    """Return all boxes of a table, numbered from 0 in the order of the images."""
     read = FORMAT.read(table["image_id"], table["PredictionString"])
     boxes = pd.DataFrame(read.numbers, columns=COLUMNS).assign(image=read.rows)
     wrong = np.flatnonzero(~np.isfinite(boxes["class_id"]))
@@ -67,8 +67,7 @@ def _boxes(table: pd.DataFrame) -> pd.DataFrame:
             f"for id {table['image_id'].iloc[read.rows[row]]}"
         )
     boxes["class_id"] = np.trunc(boxes["class_id"]) + 0.0  # no negative zero
-    first = np.searchsorted(read.rows, table.attrs.get("first", 0))  # every row has a box
-    return boxes.assign(number=np.arange(len(boxes)) - first)
+    return boxes.assign(number=np.arange(len(boxes)))
 
 
 def _matched(boxes: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:

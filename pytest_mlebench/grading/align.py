@@ -37,6 +37,7 @@ class Rules:
     true: float = 1  # the number that True counts as in a column of booleans
     only_booleans: bool = True  # also where all targets hold nothing else
     varied: bool = False  # no target may have one value in all rows
+    same_names: str = "reject"  # two columns of one name: reject them, or take the first
     extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
     # exact: every id once; cover: further ids are ignored, also repeated ones;
     # scored: the sample has more ids than are scored, only these are needed, further ones ignored
@@ -66,6 +67,7 @@ class Rules:
             true=table.number("true", 1),
             only_booleans=table.flag("only_booleans", True),
             varied=table.flag("varied", False),
+            same_names=table.choice("same_names", ("reject", "first"), "reject"),
             extra_columns=table.choice("extra_columns", ("ignore", "reject", "zeros"), "ignore"),
             rows=table.choice("rows", ("exact", "cover", "scored"), "exact"),
             answers=table.texts("answers", ()),
@@ -101,7 +103,6 @@ def conform(
         if rules.varied:
             _check_varied(aligned[target], target)
     frame = pd.DataFrame(aligned)
-    frame.attrs["first"] = _place_of_first(positions)
     if rules.row_sum is not None:
         _check_sums(frame[list(rules.targets)].to_numpy(), ids, rules.row_sum)
     return frame
@@ -217,11 +218,6 @@ def _matched(given: Any, wanted: Any) -> Array | None:
     positions = np.empty_like(from_theirs)
     positions[from_ours] = from_theirs
     return positions
-
-
-def _place_of_first(positions: Array | None) -> int:
-    """Return where the first row of the file stands after alignment; 0 if it is left out."""
-    return 0 if positions is None else int(np.argmax(positions == 0))
 
 
 def _keys(submission: pd.DataFrame, expected: pd.DataFrame, ids: Sequence[str]) -> tuple[Any, Any]:

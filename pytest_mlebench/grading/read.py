@@ -13,7 +13,9 @@ import io
 import os
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -57,8 +59,8 @@ def read_submission(path: Path, *, like: Path, rules: Rules) -> pd.DataFrame:
     bound = max(FLOOR_BYTES, FACTOR * like.stat().st_size)
     with open_regular(path, max_bytes=bound) as file:
         _scan(file, path.name)
-        rows_are_named = _check_width(file, path.name)
-        return _parse(file, path.name, rules, rows_are_named=rows_are_named)
+        _check_header(file, path.name, rules)
+        return _parse(file, path.name, rules)
 
 
 def read_own(path: Path, rules: Rules, only: Container[str] | None = None) -> pd.DataFrame:
@@ -136,8 +138,8 @@ def _refuse_magic(start: bytes, name: str) -> None:
             raise InvalidSubmission(f"{name} is {kind}, expected a plain csv file")
 
 
-def _check_width(file: IO[bytes], name: str) -> bool:
-    """Refuse what is too wide; tell if the first row has a field more than the header, its name."""
+def _check_header(file: IO[bytes], name: str, rules: Rules) -> None:
+    """Refuse what is too wide, and two columns of one name."""
     start = file.read(HEADER_BYTES + 1)
     file.seek(0)
     line = start.lstrip(b"\r\n")
@@ -153,22 +155,21 @@ def _check_width(file: IO[bytes], name: str) -> bool:
         raise InvalidSubmission(f"the header of {name} cannot be read: {error}") from None
     if len(header) > MAX_COLUMNS:
         raise InvalidSubmission(f"{name} has {len(header)} columns, at most {MAX_COLUMNS} are read")
-    try:
-        extra = len(next(rows, header)) - len(header)
-    except csv.Error:  # a field too long for this reader, not for that of pandas
-        return False
-    if extra > 1:
-        raise InvalidSubmission(_too_wide(name))
-    return extra == 1
+    repeated = [column for column, count in Counter(header).items() if column and count > 1]
+    if repeated and rules.same_names == "reject":
+        raise InvalidSubmission(f"{name} has two columns called {repeated[0]!r}")
+    with suppress(csv.Error):  # a field may be too long for this reader, not for that of pandas
+        if len(next(rows, header)) > len(header):  # which would take the first for row names
+            raise InvalidSubmission(_too_wide(name))
 
 
-def _parse(file: IO[bytes], name: str, rules: Rules, *, rows_are_named: bool) -> pd.DataFrame:
+def _parse(file: IO[bytes], name: str, rules: Rules) -> pd.DataFrame:
     """Return the table; of two columns with one name the first keeps it."""
     try:
         with warnings.catch_warnings():
             # pandas warns, and drops data, where rows are longer than the header
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = _read_csv(file, rules, index_col=None if rows_are_named else False)
+            return _read_csv(file, rules)
     except pd.errors.EmptyDataError:
         raise InvalidSubmission(f"{name} has no header line") from None
     except pd.errors.ParserWarning:
@@ -177,9 +178,6 @@ def _parse(file: IO[bytes], name: str, rules: Rules, *, rows_are_named: bool) ->
         raise InvalidSubmission(f"{name} is not a regular csv file: {_reason(error)}") from None
     except (ValueError, OverflowError) as error:
         raise InvalidSubmission(f"{name} cannot be read as csv: {_reason(error)}") from None
-    if rows_are_named and table.iloc[:, -1].isna().any():  # or does a comma end each row?
-        raise InvalidSubmission(_too_wide(name))
-    return table.reset_index(drop=True)
 
 
 def _too_wide(name: str) -> str:
@@ -189,7 +187,8 @@ def _too_wide(name: str) -> str:
 def _read_csv(file: Path | IO[bytes], rules: Rules, **options: Any) -> pd.DataFrame:
     return read_frame(
         file,
-        **{"index_col": False, **options},
+        index_col=False,
+        **options,
         keep_default_na=rules.missing_words,
         na_values=None if rules.missing_words else [""],
         dtype=dict.fromkeys(rules.as_written, object) or None,
