@@ -1,5 +1,7 @@
 # Two commands on a fresh machine with Python 3.11+: make demo, make test.
-PYTHON ?= $(firstword $(shell command -v python3.13 python3.12 python3.11 python3 2>/dev/null))
+PYTHON ?= $(shell for python in python3 python python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
@@ -36,7 +38,7 @@ clean:
 	rm -rf $(VENV) $(OLD_VENV) mle-runs build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
