@@ -104,6 +104,11 @@ class MleSession:
 
         return Store(self.store_folder)
 
+    @property
+    def hidden(self) -> tuple[Path, ...]:
+        """Return what an agent must not be able to read: the datasets and the runs."""
+        return (self.store_folder.absolute(), self.run_folder.parent.absolute())
+
     def network(self, agent: Agent) -> str:
         """Return the network policy: the option's, else the agent's, else open."""
         return self.network_option or agent.network or "open"
@@ -137,7 +142,7 @@ class MleSession:
         if name == "docker":
             from pytest_mlebench.sandbox.docker import DockerSandbox  # late on purpose: heavy
 
-            return DockerSandbox(cache=self.run_folder.parent / ".docker")
+            return DockerSandbox(cache=self.run_folder.parent / ".docker", hidden=self.hidden)
         from pytest_mlebench.sandbox.process import ProcessSandbox  # late on purpose: heavy
 
         return ProcessSandbox()
@@ -170,7 +175,7 @@ class MleSession:
             self.run_folder / competition / f"seed{attempt.seed}",
             network=self.network(attempt.agent),
             snapshot_every=self.snapshot_every,
-            hidden=(self.store_folder.absolute(), self.run_folder.parent.absolute()),
+            hidden=self.hidden,
             before=lambda job, run: hook.pytest_mle_before_run(
                 config=self.config, job=job, run=run
             ),

@@ -13,7 +13,7 @@ from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.validator import validate_script
 
 _IN_HOME = re.compile(r"/home(?=/(data|submission|logs|code|agent|instructions|validate)\b)")
-_NOT_THE_AGENT = {".git", ".hg", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+NOT_THE_AGENT = {".git", ".hg", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
 def lay(job: Job, validate_url: str, *, link_data: bool) -> Path:
@@ -61,7 +61,7 @@ class _Ignore:
         self._apart = set(apart)
 
     def __call__(self, folder: str, names: list[str]) -> set[str]:
-        ignored = _NOT_THE_AGENT & set(names)
+        ignored = NOT_THE_AGENT & set(names)
         for name in set(names) - ignored:
             path = Path(folder, name)
             if (path / "pyvenv.cfg").is_file() and not path.is_symlink():

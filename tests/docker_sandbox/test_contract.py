@@ -145,6 +145,23 @@ def test_the_agents_folder_is_copied_in(
     assert "ls -a" in (folder / "main.sh").read_text()
 
 
+def test_neither_datasets_nor_runs_are_copied_with_the_agents_folder(
+    engine: Engine, make_job: JobMaker, data: Path, tmp_path: Path
+) -> None:
+    # the project's own folder is the agent's, with everything in it
+    (tmp_path / "main.sh").write_text("find . -type f | sort\n")
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    agent = Agent(name="all", image=BUSYBOX, command=("sh", "main.sh"), folder=tmp_path)
+    job = make_job(agent=agent)
+    sandbox = DockerSandbox(
+        cache=tmp_path / "runs" / ".docker", hidden=[tmp_path / "runs"], address=engine.address
+    )
+    assert data.is_relative_to(tmp_path)
+    sandbox.run(job)
+    assert job.log.read_text() == "./main.sh\n"
+
+
 def test_secrets_are_in_the_environment_and_nowhere_else(
     sandbox: DockerSandbox,
     engine: Engine,

@@ -79,6 +79,26 @@ def test_other_content_is_another_image(images: Images, build: Path) -> None:
     assert images.build(build, "changing").id == ignoring.id
 
 
+def test_neither_datasets_nor_runs_become_part_of_an_image(
+    engine: Engine, build: Path, tmp_path: Path
+) -> None:
+    for name in ("data", "mle-runs"):
+        (build / name / "deep").mkdir(parents=True)
+        (build / name / "deep" / "answers.csv").write_text("1,1\n")
+    (build / ".dockerignore").write_text("!data/deep\n!data/deep/**\n")
+    (build / "Dockerfile").write_text(
+        f"FROM {BUSYBOX}\nCOPY . /home/agent\nRUN find /home/agent -type f\n"
+    )
+    hidden = [build / "data", build / "mle-runs"]
+    images = Images(engine, tmp_path / "cache", hidden)
+    image = images.build(build, "leaky")
+    log = images.build_log(image.name).read_text()
+    assert "/home/agent/start.sh" in log
+    assert "answers.csv" not in log
+    (build / "mle-runs" / "more").write_text("a run more")
+    assert images.build(build, "leaky").id == image.id
+
+
 def test_the_built_image_gets_the_name_that_the_agent_gives_it(
     engine: Engine, images: Images, build: Path
 ) -> None:

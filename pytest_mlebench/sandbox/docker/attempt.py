@@ -70,7 +70,7 @@ class Attempt:
             with self._phase("prepare"):
                 with self._engine.asked("cannot prepare the image"):
                     prepared = self._sandbox.prepare(self._job.agent)
-                    home = self._sandbox.home(self._job, prepared)
+                home = self._sandbox.home(self._job, prepared)
                 stack.callback(home.remove)
                 validator = stack.enter_context(self._validator())
                 validator.serve(home.listen(SOCKET))
@@ -134,7 +134,10 @@ class Attempt:
         agent = self._job.agent
         if agent.folder is None or agent.build is not None:
             return  # a built image brings its own files
-        with agent_archive(agent.folder, prepared.account, self._job.folder) as archive:
+        job, hidden = self._job, (*self._job.hidden, *self._sandbox.hidden)
+        with agent_archive(
+            agent.folder, prepared.account, hidden=hidden, scratch=job.folder
+        ) as archive:
             container.copy_in(AGENT_DIR, archive)
 
     def _follow(self, container: Container, home: Home) -> tuple[Watch, Reason, float]:

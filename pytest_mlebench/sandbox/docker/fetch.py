@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.prepared import HOME
@@ -28,7 +29,14 @@ _CHUNK = 1 << 20
 
 def fetch(container: Container, home: Path, limits: Limits) -> None:
     """Copy the submission and the artefacts of a container that has ended to *home*."""
-    _fetch_submission(container, home / SUBMISSION, limits.submission_bytes)
+    try:
+        _fetch_submission(container, home / SUBMISSION, limits.submission_bytes)
+        _fetch_artefacts(container, home, limits)
+    except tarfile.TarError as problem:
+        raise SandboxError(f"cannot bring home what the agent left: {problem}") from problem
+
+
+def _fetch_artefacts(container: Container, home: Path, limits: Limits) -> None:
     left = _Left(limits.artefact_bytes, limits.artefact_files)
     for name in FOLDERS:
         with container.copy_out(f"{HOME}/{name}") as found:

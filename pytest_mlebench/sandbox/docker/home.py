@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -14,14 +15,15 @@ from typing import IO
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.limits import show_size
 from pytest_mlebench.sandbox import Job
-from pytest_mlebench.sandbox.collect import remove_tree
+from pytest_mlebench.sandbox.collect import Refused, remove_tree
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.prepared import HOME, SOCKETS, Account
+from pytest_mlebench.sandbox.workspace import NOT_THE_AGENT
 
 WRITABLE = ("submission", "logs", "code")
 AGENT_FOLDER_LIMIT = 10**9
 
-_SKIPPED = {".git", ".venv", "__pycache__", "node_modules"}
+logger = logging.getLogger(__name__)
 
 
 class Home:
@@ -81,8 +83,11 @@ class Home:
 
     def remove(self) -> None:
         """Delete the folders; what was worth keeping has been collected."""
-        remove_tree(self.path)
-        remove_tree(self._sockets)
+        for folder in (self.path, self._sockets):
+            try:
+                remove_tree(folder)
+            except (OSError, Refused) as problem:  # a container that outlived its engine writes on
+                logger.warning("cannot remove %s: %s", folder, problem)
 
     @contextmanager
     def _short_path(self, name: str) -> Iterator[str]:
@@ -95,13 +100,22 @@ class Home:
 
 
 @contextmanager
-def agent_archive(folder: Path, account: Account, scratch: Path) -> Iterator[IO[bytes]]:
-    """Yield the agent's own files as a tar archive, owned by the agent's user."""
+def agent_archive(
+    folder: Path, account: Account, *, hidden: Sequence[Path], scratch: Path
+) -> Iterator[IO[bytes]]:
+    """Yield the agent's own files as a tar archive, owned by the agent's user.
+
+    The folder may be a whole project, with the datasets and the runs in it: they stay outside.
+    """
+    apart = {Path(os.path.realpath(path)) for path in hidden}
     total = 0
 
     def admit(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         nonlocal total
-        if Path(member.name).name in _SKIPPED:
+        place = folder / member.name
+        if place.name in NOT_THE_AGENT or (place / "pyvenv.cfg").is_file():
+            return None
+        if Path(os.path.realpath(place)) in apart:
             return None
         total += member.size
         if total > AGENT_FOLDER_LIMIT:

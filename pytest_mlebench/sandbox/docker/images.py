@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,6 +12,7 @@ from filelock import FileLock
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.sandbox.docker.context import Context
 from pytest_mlebench.sandbox.docker.engine import Engine
 
 REPOSITORY = "pytest-mlebench"
@@ -25,9 +25,6 @@ BUILD_ARGUMENTS = {
     "AGENT_DIR": "/home/agent",
     "DATA_DIR": "/home/data",
 }
-_ARGUMENT = re.compile(r"^\s*ARG\s+(\w+)", re.IGNORECASE | re.MULTILINE)
-_FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", re.IGNORECASE | re.MULTILINE)
-_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _TAIL = 20  # lines of a build's log in an error
 
 
@@ -49,11 +46,12 @@ class Image:
 
 
 class Images:
-    """The images of one engine; *cache* keeps locks and build logs."""
+    """The images of one engine; *cache* keeps locks and logs, *hidden* is never built in."""
 
-    def __init__(self, engine: Engine, cache: Path) -> None:
+    def __init__(self, engine: Engine, cache: Path, hidden: Sequence[Path] = ()) -> None:
         self._engine = engine
         self._cache = cache
+        self._hidden = hidden
 
     def ensure(self, agent: Agent) -> Image:
         """Return the agent's image: there already, else built or pulled by one process alone."""
@@ -95,17 +93,16 @@ class Images:
         dockerfile: str = "Dockerfile",
     ) -> Image:
         """Build a folder, unless the very same content has been built before."""
-        text = _read_dockerfile(folder / dockerfile)
+        context = Context(folder, dockerfile, self._hidden)
         wanted = BUILD_ARGUMENTS | dict(arguments or {})
-        given = {key: wanted[key] for key in _ARGUMENT.findall(text) if key in wanted}
-        bases = [image.id for base in _bases(text, given) if (image := self.find(base))]
-        context = _context(folder, dockerfile)
-        key = _content_key(folder, context, [*sorted(given.items()), *bases, dockerfile])
+        given = {name: wanted[name] for name in context.arguments() if name in wanted}
+        bases = [image.id for base in context.bases(given) if (image := self.find(base))]
+        key = context.key([*sorted(given.items()), *bases, dockerfile])
         tag = f"{REPOSITORY}/{_slug(name)}:{key}"
         with self.lock(key):
             image = self.find(tag)
             if image is None:
-                self._build(folder, tag, given, dockerfile)
+                self._build(context, tag, given)
                 image = self.find(tag)
         if image is None:
             raise ConfigError(f"the image {tag} vanished right after it was built")
@@ -123,17 +120,18 @@ class Images:
         """Return where the log of a build is kept."""
         return self._cache / "builds" / f"{_slug(tag)}.log"
 
-    def _build(self, folder: Path, tag: str, arguments: Mapping[str, str], dockerfile: str) -> None:
+    def _build(self, context: Context, tag: str, arguments: Mapping[str, str]) -> None:
         log = self.build_log(tag)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w", encoding="utf-8") as file:
+        with log.open("w", encoding="utf-8") as file, context.archive(log.parent) as archive:
             try:
                 steps = self._engine.streams.build(
-                    path=str(folder),
+                    fileobj=archive,
+                    custom_context=True,
                     tag=tag,
                     rm=True,
                     forcerm=True,
-                    dockerfile=dockerfile,
+                    dockerfile=context.dockerfile,
                     buildargs=dict(arguments),
                     decode=True,
                 )
@@ -142,7 +140,9 @@ class Images:
                 problem = str(refusal.explanation or refusal)
         if problem is not None:
             tail = log.read_text(encoding="utf-8").splitlines()[-_TAIL:]
-            raise ConfigError("\n".join([f"cannot build {folder}: {problem} (log: {log})", *tail]))
+            raise ConfigError(
+                "\n".join([f"cannot build {context.folder}: {problem} (log: {log})", *tail])
+            )
 
     def _pull(self, name: str) -> Image:
         errors = self._engine.sdk.errors
@@ -176,51 +176,6 @@ def _follow(steps: Iterable[Mapping[str, Any]], log: TextIO) -> str | None:
             if "BuildKit" in problem or "--mount" in problem:
                 problem += "; build it yourself with `docker build` and give agent.toml image="
     return problem
-
-
-def _read_dockerfile(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise ConfigError(f"cannot read {path}: {(problem.strerror or '').lower()}") from None
-
-
-def _bases(dockerfile: str, arguments: Mapping[str, str]) -> Iterator[str]:
-    """Yield the images that a Dockerfile begins with, as far as its arguments tell."""
-    for name in _FROM.findall(dockerfile):
-        yield _VARIABLE.sub(lambda match: arguments.get(match[1], match[0]), name)
-
-
-def _context(folder: Path, dockerfile: str) -> list[str]:
-    """Return the paths below *folder* that are part of the build, as .dockerignore says."""
-    from docker.utils.build import exclude_paths  # late on purpose: heavy
-
-    ignore = folder / ".dockerignore"
-    lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.is_file() else []
-    patterns = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return sorted(exclude_paths(str(folder), patterns, dockerfile=dockerfile))
-
-
-def _content_key(folder: Path, paths: list[str], more: Iterable[object]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        for part in _content(folder / path):
-            digest.update(part)
-        digest.update(f"\0{path}\0".encode())
-    for item in more:
-        digest.update(f"{item!r}\0".encode())
-    return digest.hexdigest()[:20]
-
-
-def _content(path: Path) -> Iterator[bytes]:
-    status = path.lstat()
-    yield f"{status.st_mode:o}".encode()
-    if path.is_symlink():
-        yield str(path.readlink()).encode()
-    elif path.is_file():
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                yield chunk
 
 
 def _split_tag(name: str) -> tuple[str, str | None]:

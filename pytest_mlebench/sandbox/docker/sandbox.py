@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
 from pytest_mlebench.sandbox.docker.gpus import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
-from pytest_mlebench.sandbox.docker.images import Images
+from pytest_mlebench.sandbox.docker.images import Image, Images
 from pytest_mlebench.sandbox.docker.orphans import remove_orphans
 from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.remote import RemoteHome
@@ -35,11 +36,18 @@ class DockerSandbox:
     name = "docker"
 
     def __init__(
-        self, *, cache: Path, address: str | None = None, grace_seconds: float = GRACE
+        self,
+        *,
+        cache: Path,
+        hidden: Sequence[Path] = (),  # never part of an image or of an agent's folder
+        address: str | None = None,
+        grace_seconds: float = GRACE,
     ) -> None:
         self._cache = cache
+        self.hidden = tuple(hidden)
         self._address = address
         self._grace = grace_seconds
+        self._agents: dict[tuple[str | None, Path | None], Image] = {}
         self.left: list[Container] = []  # could not be removed, for their engine was gone
 
     @cached_property
@@ -50,7 +58,7 @@ class DockerSandbox:
     @cached_property
     def images(self) -> Images:
         """Return the engine's images."""
-        return Images(self.engine, self._cache)
+        return Images(self.engine, self._cache, self.hidden)
 
     @cached_property
     def _volumes(self) -> DataVolumes:
@@ -105,13 +113,17 @@ class DockerSandbox:
 
     def prepare(self, agent: Agent) -> Prepared:
         """Return the agent's image, ready for attempts."""
-        return self._preparer.prepare(self.images.ensure(agent))
+        key = (agent.image, agent.build)
+        if key not in self._agents:  # once: an agent must not change under a session's hands
+            self._agents[key] = self.images.ensure(agent)
+        return self._preparer.prepare(self._agents[key])
 
     def home(self, job: Job, prepared: Prepared) -> Home:
         """Return the home folder of a job, tied to the engine as it allows."""
         if self.engine.facts.local:
             return Home(job, prepared.account)
-        volume = self._volumes.ensure(job.data, prepared.name)
+        with self.engine.asked("cannot copy the data to the engine"):
+            volume = self._volumes.ensure(job.data, prepared.name)
         return RemoteHome(self.engine, job, prepared.account, volume)
 
     def claim(self, limits: Limits) -> Claim:
