@@ -234,7 +234,7 @@ class Terminal:
         """Return the limits, and every deviation from the standard of the benchmark or the demo."""
         kinds = {self.session.registry.load(i).complexity for i in self.session.ids}
         at_home = kinds <= set(AT_HOME)
-        own = "; not the standard limits of MLE-bench" if at_home else ""
+        own = " (not MLE-bench's standard)" if at_home else ""
         changed = limits.deviations(demo_limits() if at_home else STANDARD)
         text = ", ".join(f"{key} {mine} instead of {norm}" for key, (mine, norm) in changed.items())
         lines = [f"limits: {_limits_text(limits)}{own}"]
