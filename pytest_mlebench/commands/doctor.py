@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pytest_mlebench.commands import say
+from pytest_mlebench.commands import add_data_dir_option, say, store_folder
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import STANDARD, show_count, show_size
 
@@ -45,19 +45,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Path("mle-runs"),
         help="where results will go (default: mle-runs)",
     )
+    add_data_dir_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings."""
-    findings = list(examine(args.runs_dir))
+    findings = list(examine(args.runs_dir, store_folder(args)))
     for finding in findings:
         say(str(finding))
     return int(any(finding.verdict == "missing" for finding in findings))
 
 
-def examine(runs: Path) -> Iterator[Finding]:
+def examine(runs: Path, store: Path) -> Iterator[Finding]:
     """Yield all findings; an engine that does not answer ends the questions about it."""
     yield from _disk(runs)
+    yield from _store(store)
+    yield from _kaggle()
+    yield from _gpus()
+    yield from _landlock()
     # late on purpose: heavy
     from pytest_mlebench.sandbox.docker.engine import Engine
 
@@ -95,6 +100,64 @@ def _disk(runs: Path) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", what)
+
+
+def _store(store: Path) -> Iterator[Finding]:
+    from pytest_mlebench.preparing.store import Store  # late: heavy
+    from pytest_mlebench.registry import Registry
+
+    registry = Registry()
+    ready = [i for i in registry.split("all") if (Store(store).folder(registry.load(i))).is_dir()]
+    what = f"dataset store {store}: {len(ready)} of 75 competitions of MLE-bench"
+    if ready:
+        yield Finding("ok", what)
+    else:
+        yield Finding("note", what, "pytest-mlebench prepare --split lite, or --data-dir DIR")
+
+
+def _kaggle() -> Iterator[Finding]:
+    from pytest_mlebench.preparing.credentials import find_credentials  # late: heavy
+
+    try:
+        found = next(find_credentials(), None)
+    except ImportError:
+        yield Finding(
+            "note", "no Kaggle client", "pip install 'pytest-mlebench[kaggle]' to download datasets"
+        )
+        return
+    except ConfigError as problem:
+        yield Finding("note", "Kaggle credentials", str(problem))
+        return
+    if found is not None:
+        yield Finding("ok", f"Kaggle credentials: {found.where}")
+    else:
+        yield Finding(
+            "note",
+            "no Kaggle credentials: only prepared datasets and the demo split can be used",
+            "export KAGGLE_API_TOKEN, or put kaggle.json into ~/.kaggle (docs/datasets.md)",
+        )
+
+
+def _gpus() -> Iterator[Finding]:
+    from pytest_mlebench.sandbox.gpus import find_gpus  # late: heavy
+
+    try:
+        yield from (Finding("ok", f"GPU: {gpu.describe()}") for gpu in find_gpus())
+    except ConfigError as problem:
+        yield Finding("note", "no GPU, the standard limit is one with 24 GB", str(problem))
+
+
+def _landlock() -> Iterator[Finding]:
+    from pytest_mlebench.sandbox import landlock  # late: only Linux has it
+
+    if landlock.version() > 0:
+        yield Finding("ok", "process sandbox: Landlock hides the answers from agents")
+    else:
+        yield Finding(
+            "note",
+            "process sandbox: the kernel has no Landlock, a hostile agent could read the answers",
+            "use --mle-sandbox=docker, or a kernel from 5.13 on with Landlock enabled",
+        )
 
 
 def _engine(facts: EngineFacts) -> Iterator[Finding]:

@@ -146,7 +146,14 @@ def test_without_an_engine_the_doctor_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
-    assert main(["doctor", "--runs-dir", str(tmp_path)]) == 1
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KAGGLE_API_TOKEN", "KAGGLE_USERNAME", "KAGGLE_KEY", "KAGGLE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    store = ("--data-dir", str(tmp_path / "store"))
+    assert main(["doctor", "--runs-dir", str(tmp_path), *store]) == 1
     text = capsys.readouterr().out
+    assert f"note    dataset store {tmp_path}/store: 0 of 75 competitions of MLE-bench\n" in text
+    assert "note    no Kaggle credentials: only prepared datasets and the demo split" in text
+    assert "process sandbox: " in text
     assert "missing container engine\n" in text
     assert "point DOCKER_HOST at one that runs" in text
