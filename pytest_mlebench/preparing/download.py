@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +16,7 @@ from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.paths import write_text
 from pytest_mlebench.preparing.checksums import Digest
 from pytest_mlebench.preparing.kaggle import Kaggle, Patience
-from pytest_mlebench.preparing.progress import Progress
+from pytest_mlebench.preparing.progress import Progress, size
 
 CHUNK = 1 << 20
 FLUSH = 0.2  # seconds after which even a few bytes are written down
@@ -211,10 +212,20 @@ class _Transfer:
         total = self.have + int(length) if length else None
         self.origin = _Origin(strong or headers.get("Last-Modified"), total)
         self.promised = _promised_md5(headers)
+        self._check_space()
         if self.origin.validator:
             write_text(_note(self.part), json.dumps(asdict(self.origin)))
         else:  # nothing to recognise it by: a later attempt has to begin anew
             _note(self.part).unlink(missing_ok=True)
+
+    def _check_space(self) -> None:
+        left = (self.origin.total or 0) - self.have
+        free = shutil.disk_usage(self.part.parent).free
+        if left > free:
+            raise DatasetError(
+                f"{self.competition}: {size(left)} are to be downloaded to {self.part.parent}, "
+                f"where {size(free)} are free: free some space"
+            )
 
     def _receive(self, response: Any, file: Any) -> None:
         watch = _Watch()

@@ -24,7 +24,8 @@ RATE_RETRIES = 12
 FIRST_WAIT = 1.0
 FIRST_RATE_WAIT = 10.0
 LONGEST_WAIT = 300.0
-PAGE = 200  # rows of a leaderboard per request
+PAGE = 200  # rows of a leaderboard, or files, per request
+MOST_PAGES = 10  # of files: enough to see that they are many
 
 T = TypeVar("T")
 
@@ -72,11 +73,18 @@ class Kaggle:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def open_data(self, competition: str, *, start: int = 0, validator: str | None = None) -> Any:
-        """Return the streamed response for a competition's zip, from byte *start* on."""
+    def open_data(
+        self,
+        competition: str,
+        *,
+        start: int = 0,
+        end: int | None = None,
+        validator: str | None = None,
+    ) -> Any:
+        """Return the streamed response for a competition's zip, from byte *start* to *end*."""
         headers = {"Accept-Encoding": "identity"}
-        if start:
-            headers |= {"Range": f"bytes={start}-"}
+        if start or end is not None:
+            headers |= {"Range": f"bytes={start}-{'' if end is None else end}"}
             headers |= {"If-Range": validator} if validator else {}
 
         def ask(api: Any, types: Any) -> Any:
@@ -89,17 +97,45 @@ class Kaggle:
 
     def size(self, competition: str) -> int | None:
         """Return the size of a competition's zip; it raises what a download would raise."""
-        with closing(self.open_data(competition)) as response:
-            length = response.headers.get("Content-Length")
-            return int(length) if length else None
+        with closing(self.open_data(competition, end=0)) as response:
+            total = response.headers.get("Content-Range", "").rpartition("/")[2]
+            length = total or response.headers.get("Content-Length", "")
+            return int(length) if length.isdigit() else None
+
+    def listed_size(self, competition: str) -> int | None:
+        """Return the bytes of the files that Kaggle lists, or of the first of very many."""
+        import requests  # late on purpose: it comes with the client
+
+        total, token = 0, ""
+        try:
+            for _ in range(MOST_PAGES):
+                request = _types().ApiListDataFilesRequest()
+                request.competition_name, request.page_size = competition, PAGE
+                if token:
+                    request.page_token = token
+                response = self._api().list_data_files(request)
+                total += sum(file.total_bytes for file in response.files)
+                token = response.next_page_token
+                if not token:
+                    break
+        except (requests.RequestException, ValueError, TypeError, KeyError):
+            return None  # a courtesy: the download itself looks again
+        return total
+
+    def check_access(self, competition: str) -> None:
+        """Raise RulesNotAccepted or NoSuchCompetition if a download would."""
+        if not self._facts(competition).user_has_entered:
+            self.size(competition)  # the last word: a download that is not begun
 
     def competition_number(self, competition: str) -> int:
         """Return Kaggle's number of a competition."""
+        return int(self._facts(competition).id)
 
-        def ask(api: Any, types: Any) -> int:
+    def _facts(self, competition: str) -> Any:
+        def ask(api: Any, types: Any) -> Any:
             request = types.ApiGetCompetitionRequest()
             request.competition_name = competition
-            return int(api.get_competition(request).id)
+            return api.get_competition(request)
 
         return self._call(competition, ask)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
@@ -21,7 +22,11 @@ from pytest_mlebench.preparing.store import Store
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.zips.entries import nearest
 
+T = TypeVar("T")
+
 PROBES = 8  # questions to Kaggle at a time
+USUAL_RATIO = 2  # of the bytes of a dataset to those of its zip
+HIGHEST_RATIO = 30
 
 
 @dataclass(frozen=True)
@@ -93,40 +98,55 @@ def preflight(
     """
     missing = [each for each in competitions if store.find(each) is None]
     if source is not None:
-        needs = _brought(missing, source)
-    else:
-        places = [Place(each, store.folder(each)) for each in missing]
-        wanted = [place for place in places if place.needs_download()]
-        needs = _ask_kaggle(wanted, progress or silent)
-        needs += [_found(place) for place in places if place not in wanted]
-    _check_space(store.root, needs, jobs, keep_raw)
+        _check_space(store.root, _brought(missing, source), jobs, keep_raw)
+        return
+    places = [Place(each, store.folder(each)) for each in missing]
+    wanted = [place for place in places if place.needs_download()]
+    found = [_found(place) for place in places if place not in wanted]
+    say = progress or silent
+    _check_access(wanted, say)
+    try:
+        _check_space(store.root, found + _published(wanted, say), jobs, keep_raw)
+    except ConfigError:  # before we refuse, let us see how large the zips really are
+        sizes = _ask(wanted, lambda kaggle, name: kaggle.size(name) or 0, say)
+        pairs = zip(wanted, sizes, strict=True)
+        needs = [_need(place.competition, packed) for place, packed in pairs]
+        _check_space(store.root, found + needs, jobs, keep_raw)
 
 
-def _ask_kaggle(places: Sequence[Place], say: Say) -> list[Need]:
-    """Return what the downloads will take, or raise ConfigError naming all that are refused."""
+def _ask(places: Sequence[Place], question: Callable[[Kaggle, str], T], say: Say) -> list[T]:
+    """Ask Kaggle about several competitions at a time."""
+
+    def ask(place: Place) -> T:
+        with Kaggle(say) as kaggle:
+            return question(kaggle, place.competition.id)
+
+    with ThreadPoolExecutor(min(PROBES, max(1, len(places)))) as pool:
+        return list(pool.map(ask, places))
+
+
+def _check_access(places: Sequence[Place], say: Say) -> None:
+    """Raise ConfigError naming all the competitions that cannot be downloaded."""
     if not places:
-        return []
+        return
     Kaggle().__exit__()  # without any credentials, one complaint is enough
     say(f"asking Kaggle for {len(places)} competition(s)")
-    refused: list[str] = []
-    unknown: list[str] = []
 
-    def ask(place: Place) -> Need | None:
-        name = place.competition.id
+    def check(kaggle: Kaggle, name: str) -> ConfigError | None:
         try:
-            with Kaggle(say) as kaggle:
-                return _need(place.competition, kaggle.size(name) or 0)
-        except RulesNotAccepted:
-            refused.append(name)
-        except NoSuchCompetition:
-            unknown.append(name)
+            kaggle.check_access(name)
+        except (RulesNotAccepted, NoSuchCompetition) as error:
+            return error
         return None
 
-    with ThreadPoolExecutor(min(PROBES, len(places))) as pool:
-        needs = list(pool.map(ask, places))
+    names = [place.competition.id for place in places]
+    answers = list(zip(names, _ask(places, check, say), strict=True))
+    refused, unknown = (
+        sorted(name for name, error in answers if isinstance(error, kind))
+        for kind in (RulesNotAccepted, NoSuchCompetition)
+    )
     if refused or unknown:
-        raise ConfigError("\n".join(_complaint(len(places), sorted(refused), sorted(unknown))))
-    return [need for need in needs if need is not None]
+        raise ConfigError("\n".join(_complaint(len(places), refused, unknown)))
 
 
 def _complaint(asked: int, refused: Sequence[str], unknown: Sequence[str]) -> Iterable[str]:
@@ -162,9 +182,19 @@ def _found(place: Place) -> Need:
     return Need(0, _need(place.competition, packed).unpacked)
 
 
+def _published(places: Sequence[Place], say: Say) -> list[Need]:
+    """Return what downloads will take at most: by the published sizes, else by Kaggle's lists."""
+    unknown = [place for place in places if place.competition.size_gb is None]
+    listed = _ask(unknown, Kaggle.listed_size, say) if unknown else []
+    sizes = [int((place.competition.size_gb or 0) * 1e9) for place in places]
+    return [Need(size, size) for size in (*sizes, *(size or 0 for size in listed))]
+
+
 def _need(competition: Competition, packed: int) -> Need:
-    known = competition.size_gb
-    return Need(packed, int(known * 1e9) if known else 2 * packed)
+    """Return what a zip of *packed* bytes takes: the published size, if it can hold that."""
+    if competition.size_gb is None:
+        return Need(packed, USUAL_RATIO * packed)
+    return Need(packed, min(int(competition.size_gb * 1e9), HIGHEST_RATIO * packed))
 
 
 def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw) -> None:

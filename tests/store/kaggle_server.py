@@ -70,7 +70,9 @@ class KaggleServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.blobs: dict[str, Blob] = {}
         self.not_accepted: set[str] = set()
+        self.not_entered: set[str] = set()  # rules accepted, yet not on the list of entrants
         self.boards: dict[str, list[tuple[str, str]]] = {}
+        self.file_sizes: dict[str, list[int]] = {}
         self.page_lists: dict[str, list[dict[str, str]]] = {}
         self.tokens = {"good-token"}
         self.keys = {("user", "good-key")}
@@ -180,8 +182,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _GetCompetition(self, competition: str, _: dict[str, Any]) -> None:
-        entered = competition not in self.server.not_accepted
+        entered = competition not in self.server.not_accepted | self.server.not_entered
         self._json(200, {"id": 4711, "ref": competition, "userHasEntered": entered})
+
+    def _ListDataFiles(self, competition: str, facts: dict[str, Any]) -> None:
+        sizes = self.server.file_sizes.get(competition, [])
+        start = int(facts.get("pageToken") or 0)
+        files = [{"ref": str(i), "totalBytes": size} for i, size in enumerate(sizes)]
+        end = start + facts.get("pageSize", 20)
+        token = {"nextPageToken": str(end)} if end < len(files) else {}
+        self._json(200, {"files": files[start:end], **token})
 
     def _ListCompetitionPages(self, competition: str, _: dict[str, Any]) -> None:
         self._json(200, {"pages": self.server.page_lists.get(competition, [])})
@@ -220,16 +230,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _blob(self, blob: Blob, fault: Fault) -> None:
-        start = self._start(blob)
-        data = memoryview(blob.data)[start:]
+        part, total = self._range(blob), len(blob.data)
+        data = memoryview(blob.data)[part.start : part.stop]
         if fault.corrupt:
             copy = bytearray(data)
             copy[len(copy) // 2] ^= 0xFF
             data = memoryview(copy)
-        self.send_response(206 if start else 200)
-        if start:
-            total = len(blob.data)
-            self.send_header("Content-Range", f"bytes {start}-{total - 1}/{total}")
+        self.send_response(206 if len(part) < total else 200)
+        if len(part) < total:
+            self.send_header("Content-Range", f"bytes {part.start}-{part.stop - 1}/{total}")
         if blob.etag:
             self.send_header("ETag", blob.etag)
             self.send_header("Accept-Ranges", "bytes")
@@ -244,12 +253,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self._send(data, fault)
 
-    def _start(self, blob: Blob) -> int:
-        match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+    def _range(self, blob: Blob) -> range:
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         condition = self.headers.get("If-Range")
+        total = len(blob.data)
         if match is None or not blob.etag or condition not in (None, blob.etag):
-            return 0
-        return int(match[1])
+            return range(total)
+        return range(int(match[1]), min(total, int(match[2] or total) + 1))
 
     def _send(self, data: memoryview, fault: Fault) -> None:
         stop = fault.cut_after if fault.cut_after is not None else fault.stall_after

@@ -14,6 +14,9 @@ from pytest_mlebench.preparing.checksums import compare, content, md5, verify
 
 from .conftest import MakeCompetition
 
+# The library that writes these tables is on its way out of pandas; their bytes are the point here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fastparquet.*:DeprecationWarning")
+
 TABLE = pd.DataFrame({"id": range(1000), "x": [i / 7 for i in range(1000)]})
 
 

@@ -258,6 +258,20 @@ def test_another_refusal_is_passed_on(fetch: Fetch, kaggle: KaggleServer) -> Non
     assert str(caught.value) == "some: Kaggle answers 418: I am a teapot"
 
 
+def test_a_download_that_the_disk_cannot_hold_is_not_begun(
+    fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = type("Usage", (), {"free": 299_999})()
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(DatasetError) as caught:
+        fetch()
+    assert str(caught.value) == (
+        f"some: 300.0 kB are to be downloaded to {fetch.target.parent}, "
+        "where 300.0 kB are free: free some space"
+    )
+    assert not fetch.target.with_name("some.zip.part").exists()
+
+
 def test_an_unknown_environment_of_the_client_is_named(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ Usage = namedtuple("Usage", "total used free")
 @pytest.mark.parametrize(
     "case",
     [
-        ("none", 1, 4 * 2 + 3),
+        ("none", 1, 4 * 2 + 3),  # all unpacked, one more with its zip in passing
         ("none", 2, 4 * 2 + 6),
         ("zip", 1, 4 * 3 + 2),
         ("all", 1, 4 * 5 + 2),
@@ -137,8 +138,9 @@ def test_space_is_checked_over_the_whole_selection(
 ) -> None:
     keep_raw, jobs, factor = case
     for name in NAMES:
-        kaggle.add(name, kaggle.blobs["one"].data)
-    needed = factor * len(kaggle.blobs["one"].data)
+        kaggle.add(name, bytes(10_000))
+        kaggle.file_sizes[name] = [50] * 1000  # more than one page
+    needed = factor * 10_000
     competitions = [registry.load(name) for name in NAMES]
     monkeypatch.setattr(selection.shutil, "disk_usage", lambda _: Usage(0, 0, needed - 1))
     with pytest.raises(ConfigError) as caught:
@@ -153,18 +155,53 @@ def test_space_is_checked_over_the_whole_selection(
     preflight(competitions, store, jobs=jobs, keep_raw=keep_raw)
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        (5, 5),  # more than the guess
+        (1, 1),  # less than the guess
+        (1000, 30),  # more than such a zip can hold
+    ],
+)
 def test_a_published_size_counts_more_than_a_guess(
     kaggle: KaggleServer,
     store: Store,
-    tmp_path: Path,
     make_competition: MakeCompetition,
+    monkeypatch: pytest.MonkeyPatch,
+    case: tuple[int, int],
 ) -> None:
-    made = make_competition("big", source="kaggle")
-    kaggle.add("big", zipped(made, tmp_path))
-    toml = made.folder / "competition.toml"
-    toml.write_text("size_gb = 1e9\n" + toml.read_text())
-    with pytest.raises(ConfigError, match="needs about 2000000"):
-        prepare_selection(Registry([tmp_path / "competitions"]), ["big"], store)
+    published, factor = case
+    kaggle.add("big", bytes(10_000))
+    big = replace(make_competition("big", source="kaggle"), size_gb=published * 1e-5)
+    needed = (2 * factor + 1) * 10_000
+    monkeypatch.setattr(selection.shutil, "disk_usage", lambda _: Usage(0, 0, needed - 1))
+    with pytest.raises(ConfigError, match=f"needs about {needed / 1000:.1f} kB"):
+        preflight([big], store)
+    monkeypatch.setattr(selection.shutil, "disk_usage", lambda _: Usage(0, 0, needed))
+    preflight([big], store)
+
+
+def test_where_there_is_room_nothing_is_asked_of_the_blob_store(
+    registry: Registry, store: Store, kaggle: KaggleServer
+) -> None:
+    preflight([registry.load(name) for name in NAMES], store)
+    assert {asked.what for asked in kaggle.asked} == {"GetCompetition", "ListDataFiles"}
+
+
+def test_a_server_that_lists_no_files_is_no_obstacle(
+    registry: Registry, store: Store, kaggle: KaggleServer
+) -> None:
+    kaggle.faults["ListDataFiles"].extend([Fault(500), Fault(404), Fault(403), Fault(429)])
+    preflight([registry.load(name) for name in NAMES], store)
+
+
+def test_an_account_that_has_not_entered_but_may_download_is_accepted(
+    registry: Registry, store: Store, kaggle: KaggleServer
+) -> None:
+    kaggle.not_entered.add("one")
+    preflight([registry.load(name) for name in NAMES], store)
+    asked = [asked for asked in kaggle.asked if asked.what == "blob"]
+    assert [(each.competition, each.headers["Range"]) for each in asked] == [("one", "bytes=0-0")]
 
 
 def command(tmp_path: Path, *arguments: str) -> int:
@@ -273,5 +310,5 @@ def test_an_interrupt_ends_the_downloads(
 def test_a_preflight_survives_too_many_requests(
     registry: Registry, store: Store, kaggle: KaggleServer
 ) -> None:
-    kaggle.faults["DownloadDataFiles"].extend([Fault(429), Fault(500), Fault(429)])
+    kaggle.faults["GetCompetition"].extend([Fault(429), Fault(500), Fault(429)])
     assert len(prepare_selection(registry, NAMES, store)) == 4
