@@ -25,7 +25,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 from pytest_mlebench.paths import write_text
 
 RENEW = 5.0
-STALE = 60.0
+STALE = 300.0  # long enough for a holder whose one busy call keeps all its threads waiting
 REMIND = 60.0
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 

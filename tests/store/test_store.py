@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from pytest_mlebench.errors import DatasetError, PreparationError
 from pytest_mlebench.preparing.checksums import md5
+from pytest_mlebench.preparing.marker import Marker
 from pytest_mlebench.preparing.store import Store
 
 from .conftest import PREPARE, MakeCompetition, tree
@@ -136,6 +138,22 @@ def test_data_without_a_marker_are_used_if_their_checksums_say_so(
     assert found.verified == "checksums"
     marker = json.loads((found.public.parent / ".mlebench.json").read_text())
     assert marker["verified"] == "checksums"
+
+
+def test_a_read_only_store_is_used_without_a_marker(
+    tmp_path: Path, make_competition: MakeCompetition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums = prepared_elsewhere(tmp_path, make_competition)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Marker, "write", refuse)
+    competition = make_competition(source="kaggle", extra=sums)
+    before = {path.name for path in (tmp_path / "data" / "tiny").rglob("*")}
+    dataset = Store(tmp_path / "data").ensure(competition)
+    assert dataset.verified == "checksums"
+    assert {path.name for path in (tmp_path / "data" / "tiny").rglob("*")} == before
 
 
 def test_data_without_a_marker_that_differ_are_not_complete(
