@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +14,11 @@ from docker_jobs import JobMaker
 
 from pytest_mlebench.agent import Agent, start_script
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.sandbox.docker import DockerSandbox, Engine
+from pytest_mlebench.sandbox.docker import DockerSandbox, Engine, prepared
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.prepared import Account, choose_account
+
+HELPER = Path(prepared.__file__).parent / "helper"
 
 
 @pytest.fixture
@@ -252,6 +255,15 @@ def test_an_image_of_the_references_kind_runs_unchanged(
     ]
     assert (outcome.reason, outcome.exit_code, outcome.format_checks) == ("exited", 0, 1)
     assert job.submission.read_text() == "id,target\n"
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_helper_is_what_its_source_says(machine: str) -> None:
+    source = HELPER / "helper.c"
+    built_from = hashlib.sha256(source.read_bytes()).hexdigest()
+    program = (HELPER / f"helper-{machine}").read_bytes()
+    assert built_from.encode() in program, "run scripts/build-helper"
+    assert len(program) < 100_000
 
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nnonroot:x:1001:1002::/home/nonroot:/bin/bash\n"

@@ -92,6 +92,9 @@ class Home:
     @contextmanager
     def _short_path(self, name: str) -> Iterator[str]:
         """Yield a path of a socket: it has at most 107 bytes, and that of a run may have more."""
+        if not Path("/proc/self/fd").is_dir():  # macOS, where there is no such way around it
+            yield str(self._sockets / name)
+            return
         folder = os.open(self._sockets, os.O_RDONLY | os.O_DIRECTORY)
         try:
             yield f"/proc/self/fd/{folder}/{name}"

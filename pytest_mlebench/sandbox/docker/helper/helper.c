@@ -12,6 +12,8 @@
  *       the length 0 says that one side of the connection has ended (for engines elsewhere, to
  *       which no socket of ours can be bound)
  *
+ * Without arguments it says what it can, and the sum of the source that it was built from.
+ *
  * The container's init reaps; this program only starts, forwards and relays. It runs as the agent's
  * user: an agent may kill it, which ends the container, or talk to SOCKET itself, which is the same
  * as talking to PORT.
@@ -299,6 +301,7 @@ int main(int count, char **arguments) {
     if (count > 3 && !strcmp(arguments[1], "run")) return run(count - 2, arguments + 2);
     if (count == 3 && !strcmp(arguments[1], "stream")) return stream(arguments[2]);
     if (count > 4 && !strcmp(arguments[1], "own")) return own(count - 2, arguments + 2);
-    fprintf(stderr, "usage: helper run FILES PORT=SOCKET... -- COMMAND... | own UID GID PATH... | stream SOCKET\n");
+    fprintf(stderr, "usage: helper run FILES PORT=SOCKET... -- COMMAND... | own UID GID PATH... "
+                    "| stream SOCKET\nsource: " SOURCE "\n");
     return FAILED;
 }
