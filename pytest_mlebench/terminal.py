@@ -21,6 +21,8 @@ from pytest_mlebench.session import AT_HOME, MleSession
 from pytest_mlebench.summary import Line, check_gates, problem_lines, summary_lines
 
 if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
     from pytest_mlebench.progress import Progress
     from pytest_mlebench.reports import Report
     from pytest_mlebench.reports.disclosure import Disclosure
@@ -39,7 +41,7 @@ class Terminal:
         self.comparison: list[Line] = []
         self.report: Report | None = None
         self.progress: Progress | None = None
-        self._lock: object = None
+        self._lock: BaseFileLock | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -142,6 +144,12 @@ class Terminal:
             terminal.write_line(f"report: {_short(path)}")
         terminal.write_line(f"run: {_short(self.session.run_folder)}")
         terminal.write_line(f"next: {self._next()}")
+
+    @pytest.hookimpl
+    def pytest_unconfigure(self) -> None:
+        """Let go of the run's folder."""
+        if self._lock is not None:
+            self._lock.release()
 
     def _preflight(self) -> None:
         session = self.session
