@@ -93,3 +93,17 @@ def test_ids_that_repeat_are_matched_one_by_one_and_named_as_they_are() -> None:
         conform(rows(1, 1, 2), twice, rules())
     with pytest.raises(InvalidSubmission, match=r"^1 row with an unknown id: 2$"):
         conform(rows(1, 2, 2, 2), twice, rules())
+
+
+def test_dense_sparse_and_repeated_numbers_are_aligned_alike() -> None:
+    random = np.random.RandomState(3)
+    for ids in (np.arange(50), random.choice(10**6, 50, replace=False), random.randint(0, 9, 50)):
+        order = random.permutation(50)
+        submission = pd.DataFrame({"id": ids[order], "x": order / 100})
+        found = conform(submission, pd.DataFrame({"id": ids}), rules())
+        assert found["id"].tolist() == ids.tolist()
+        assert sorted(zip(found["id"], found["x"], strict=True)) == sorted(
+            zip(ids[order], order / 100, strict=True)
+        )
+        if len(set(ids)) == len(ids):
+            assert found["x"].tolist() == [k / 100 for k in range(50)]
