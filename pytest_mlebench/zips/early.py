@@ -13,38 +13,45 @@ import shutil
 import struct
 import subprocess
 import sys
-import zipfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
+from zipfile import ZipInfo
 
 from pytest_mlebench.children import serve, started
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.zips.entries import FREE_RATIO, MAX_RATIO, check_name
-from pytest_mlebench.zips.unzip import ENCRYPTED, SIGNATURE, Done, Unpacking
+from pytest_mlebench.zips.unzip import ENCRYPTED, SIGNATURE, SMALL, USUAL, Done, Unpacking
 
 LOCAL = struct.Struct("<4s2xHH4xLLLHH")  # flags, method, checksum, sizes, lengths of name and extra
 DESCRIPTOR = 0x8  # the sizes come after the data: they cannot be known beforehand
 UTF8 = 0x800
 ZIP64 = 0xFFFFFFFF
 WORTH_IT = 16 << 20  # bytes from which on a child pays
+SLOW = 5.0  # seconds after which a download is bound by the network: there is time to unpack
+WINDOW = 4 << 20
+LISTEN = 32  # members between two looks at the input
+CHECK = "check"
 
 
 class EarlyUnzip:
     """Have a child process follow a growing zip and unpack the members that have arrived."""
 
-    def __init__(self, archive: Path, target: Path) -> None:
-        self.archive, self.target = archive, target
+    def __init__(self, archive: Path, target: Path, *, check: bool = True) -> None:
+        """Follow *archive*; without *check* its own checksum is to vouch for its members."""
+        self.archive, self.target, self.check = archive, target, check
         self._stack = ExitStack()
         self._child: subprocess.Popen[bytes] | None = None
+        self._began = time.monotonic()
 
     def grow(self, size: int) -> None:
         """Tell how many bytes have arrived."""
-        if size < WORTH_IT:
-            return
         if self._child is None:
-            arguments = (str(self.archive), str(self.target))
+            if size < WORTH_IT or time.monotonic() - self._began < SLOW:
+                return
+            arguments = (str(self.archive), str(self.target), CHECK if self.check else "trust")
             self._child = self._stack.enter_context(started(__name__, *arguments))
             os.set_blocking(_stdin(self._child).fileno(), False)
         # A child that lags need not hear of every step, and one that died will be missed later.
@@ -80,34 +87,32 @@ def _stdin(child: subprocess.Popen[bytes]) -> IO[bytes]:
 class Follower:
     """The child: unpack what has arrived until the input ends."""
 
-    def __init__(self, archive: Path, target: Path) -> None:
-        self.archive, self.target = archive, target
+    def __init__(self, archive: Path, target: Path, *, check: bool) -> None:
+        self.archive, self.target, self.check = archive, target, check
         self.arrived = 0
         self.ended = False
         self.done: Done = {}
+        self._folders: set[str] = set()
 
     def run(self) -> None:
         """Unpack until the input ends or something unusual comes."""
         try:
             with self.archive.open("rb") as file:
-                work = Unpacking(self.archive, file.fileno(), self.target)
-                for info in self._members(file.fileno()):
+                window = _Window(file.fileno())
+                work = Unpacking(self.archive, file.fileno(), self.target, check=self.check)
+                for number, info in enumerate(self._members(window)):
                     self.done[info.header_offset] = (info.filename, -1, -1)
-                    work.unpack([info])
+                    self._unpack(info, window, work)
                     self.done[info.header_offset] = (info.filename, info.file_size, info.CRC)
-                    self._listen(wait=False)
+                    if number % LISTEN == 0:
+                        self.listen(wait=False)
                     if self.ended:
                         return
         except (OSError, PreparationError):
             return  # the unpacking proper will meet it again, and say so
 
-    def _wait_for(self, size: int) -> bool:
-        """Wait until so many bytes are there; tell whether they are."""
-        while self.arrived < size and not self.ended:
-            self._listen(wait=True)
-        return self.arrived >= size
-
-    def _listen(self, *, wait: bool) -> None:
+    def listen(self, *, wait: bool) -> None:
+        """Take in how much has arrived."""
         if not wait and not select.select([0], [], [], 0)[0]:
             return
         text = os.read(0, 1 << 16)
@@ -115,57 +120,86 @@ class Follower:
         lines = text.split(b"\n")[:-1]
         self.arrived = max([self.arrived, *map(int, lines)])
 
-    def _members(self, descriptor: int) -> Iterator[zipfile.ZipInfo]:
+    def _unpack(self, info: ZipInfo, window: _Window, work: Unpacking) -> None:
+        folder = info.filename.rpartition("/")[0]
+        if folder not in self._folders:
+            (self.target / folder).mkdir(parents=True, exist_ok=True)
+            self._folders.add(folder)
+        if info.compress_size > SMALL:
+            work.unpack([info])
+            return
+        start = info.header_offset + _skip(window.read(info.header_offset, LOCAL.size))
+        work.write(info, (work.content(info, window.read(start, info.compress_size)),))
+
+    def _wait_for(self, size: int) -> bool:
+        """Wait until so many bytes are there; tell whether they are."""
+        while self.arrived < size and not self.ended:
+            self.listen(wait=True)
+        return self.arrived >= size
+
+    def _members(self, window: _Window) -> Iterator[ZipInfo]:
         """Yield the files that lie whole in what has arrived, as long as all is as usual."""
         offset = total = 0
         names: set[str] = set()
-        folders: set[str] = set()
         while self._wait_for(offset + LOCAL.size):
-            info, start = self._header(descriptor, offset)
-            if info is None or info.filename in names or not self._wait_for(start):
+            info = self._header(window, offset)
+            if info is None or info.filename in names:
                 return
-            end = start + info.compress_size
+            end = offset + _skip(window.read(offset, LOCAL.size)) + info.compress_size
             total += info.file_size
-            if total > FREE_RATIO and total > end * MAX_RATIO:
+            if (total > FREE_RATIO and total > end * MAX_RATIO) or not self._wait_for(end):
                 return
             check_name(self.archive, info.filename)
-            if not self._wait_for(end):
-                return
             if not info.is_dir():
                 names.add(info.filename)
-                self._make_folder(info.filename, folders)
                 yield info
             offset = end
 
-    def _make_folder(self, name: str, known: set[str]) -> None:
-        folder = name.rpartition("/")[0]
-        if folder not in known:
-            (self.target / folder).mkdir(parents=True, exist_ok=True)
-            known.add(folder)
-
-    def _header(self, descriptor: int, offset: int) -> tuple[zipfile.ZipInfo | None, int]:
-        """Return the member that begins at *offset* and where its data begin."""
-        block = os.pread(descriptor, LOCAL.size, offset)
-        signature, flags, method, checksum, packed, size, name, extra = LOCAL.unpack(block)
-        usual = method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) and ZIP64 not in (packed, size)
+    def _header(self, window: _Window, offset: int) -> ZipInfo | None:
+        """Return the member that begins at *offset*."""
+        block = window.read(offset, LOCAL.size)
+        signature, flags, method, checksum, packed, size, length, _ = LOCAL.unpack(block)
+        usual = method in USUAL and ZIP64 not in (packed, size)
         if signature != SIGNATURE or flags & (ENCRYPTED | DESCRIPTOR) or not usual:
-            return None, 0
-        start = offset + LOCAL.size + name + extra
-        if not self._wait_for(start):
-            return None, 0
-        text = os.pread(descriptor, name, offset + LOCAL.size)
-        info = zipfile.ZipInfo()
+            return None
+        if not self._wait_for(offset + LOCAL.size + length):
+            return None
+        text = bytes(window.read(offset + LOCAL.size, length))
+        info = ZipInfo()
         info.filename = text.decode("utf-8" if flags & UTF8 else "cp437", errors="replace")
         info.compress_type, info.CRC = method, checksum
         info.compress_size, info.file_size, info.header_offset = packed, size, offset
-        return info, start
+        return info
 
 
-def _follow(archive: str, target: str) -> None:
-    follower = Follower(Path(archive), Path(target))
+class _Window:
+    """A part of a file in memory, moved on when something beyond it is wanted."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.offset = 0
+        self.block = memoryview(b"")
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return bytes that have arrived."""
+        start = offset - self.offset
+        if start < 0 or start + size > len(self.block):
+            self.block = memoryview(os.pread(self.descriptor, max(size, WINDOW), offset))
+            self.offset, start = offset, 0
+        return self.block[start : start + size]
+
+
+def _skip(header: memoryview) -> int:
+    """Return how far the data are from the beginning of a local header."""
+    *_, name, extra = LOCAL.unpack(header)
+    return LOCAL.size + int(name) + int(extra)
+
+
+def _follow(archive: str, target: str, check: str) -> None:
+    follower = Follower(Path(archive), Path(target), check=check == CHECK)
     follower.run()
     while not follower.ended:  # there is nothing more to do, but somebody to report to
-        follower._listen(wait=True)
+        follower.listen(wait=True)
     sys.stdout.write(json.dumps(follower.done))
 
 

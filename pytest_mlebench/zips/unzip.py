@@ -11,10 +11,11 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from typing import IO
 from zipfile import ZipInfo
 
 from pytest_mlebench.children import problem, serve, started
@@ -22,6 +23,8 @@ from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.zips.entries import Entry, check_entries
 
 CHUNK = 4 << 20
+SMALL = 256 << 10  # packed bytes: what they can become at worst still fits into memory
+USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 HEADER = struct.Struct("<4s22xHH")  # signature, …, length of name, length of extra field
 SIGNATURE = b"PK\x03\x04"
 ENCRYPTED = 0x1
@@ -33,11 +36,17 @@ Facts = tuple[str, int, int, int, int, int]  # name, offset, method, checksum, s
 
 
 def unzip(
-    archive: Path, target: Path, *, jobs: int | None = None, done: Done | None = None
+    archive: Path,
+    target: Path,
+    *,
+    jobs: int | None = None,
+    done: Done | None = None,
+    check: bool = True,
 ) -> None:
     """Unpack *archive* below *target*, judged as a whole before anything is written.
 
-    *done* are members that lie there already.
+    *done* are members that lie there already. Without *check* the sums of the members are not
+    looked at: the sum of the archive has been, and vouches for them.
     """
     infos = _index(archive)
     members = _members(archive, infos)
@@ -47,10 +56,14 @@ def unzip(
     members = _still_to_do(members, done or {}, target)
     crew = jobs or os.cpu_count() or 1
     if crew == 1 or len(members) < WORTH_IT:
-        with archive.open("rb") as file:
-            Unpacking(archive, file.fileno(), target).unpack(members)
+        _unpack(archive, target, members, check)
     else:
-        _share(archive, target, members, crew)
+        _share(archive, target, members, crew, check)
+
+
+def _unpack(archive: Path, target: Path, members: Sequence[ZipInfo], check: bool) -> None:
+    with archive.open("rb") as file:
+        Unpacking(archive, file.fileno(), target, check=check).unpack(members)
 
 
 def _index(archive: Path) -> list[ZipInfo]:
@@ -61,29 +74,31 @@ def _index(archive: Path) -> list[ZipInfo]:
         raise PreparationError(f"{archive}: not a readable zip: {error}") from None
 
 
-def _share(archive: Path, target: Path, members: Sequence[ZipInfo], crew: int) -> None:
+def _share(archive: Path, target: Path, members: Sequence[ZipInfo], crew: int, check: bool) -> None:
     """Let several processes unpack; threads would wait for one another at every small file."""
     lots = [members[start : start + BATCH] for start in range(0, len(members), BATCH)]
-    shares = [list(map(_facts, chain.from_iterable(lots[n::crew]))) for n in range(crew)]
+    ours, *shares = [list(chain.from_iterable(lots[n::crew])) for n in range(crew)]
 
-    def work(share: list[Facts]) -> None:
+    def work(share: Sequence[ZipInfo]) -> None:
+        task = json.dumps([check, *map(_facts, share)]).encode()
         with started(__name__, str(archive), str(target)) as child:
-            out, err = child.communicate(json.dumps(share).encode())
+            out, err = child.communicate(task)
         done = subprocess.CompletedProcess(child.args, child.returncode, out, err)
         if done.returncode != 0:
             last = err.decode(errors="replace").strip().splitlines()[-1:]
             raise PreparationError(problem(done) or f"{archive}: cannot unpack: {''.join(last)}")
 
     with ThreadPoolExecutor(crew) as pool:
-        for _ in pool.map(work, shares):
-            pass
+        futures = [pool.submit(work, share) for share in shares]
+        _unpack(archive, target, ours, check)
+        for future in futures:
+            future.result()
 
 
 def _unpack_share(archive: str, target: str) -> None:
     """Unpack the members that the standard input lists."""
-    members = [_info(*facts) for facts in json.load(sys.stdin)]
-    with Path(archive).open("rb") as file:
-        Unpacking(Path(archive), file.fileno(), Path(target)).unpack(members)
+    check, *facts = json.load(sys.stdin)
+    _unpack(Path(archive), Path(target), [_info(*each) for each in facts], check)
 
 
 def _facts(info: ZipInfo) -> Facts:
@@ -143,107 +158,118 @@ def _make_folders(archive: Path, infos: Sequence[ZipInfo], target: Path) -> None
 
 
 class Unpacking:
-    """Members of one open archive on their way to a folder; safe to be used by many threads."""
+    """Members of one open archive on their way to a folder."""
 
-    def __init__(self, archive: Path, descriptor: int, target: Path) -> None:
+    def __init__(self, archive: Path, descriptor: int, target: Path, *, check: bool) -> None:
         self.archive = archive
         self.descriptor = descriptor
         self.base = f"{target}/"
+        self.check = check
 
-    def unpack(self, members: Sequence[ZipInfo]) -> None:
+    def unpack(self, members: Iterable[ZipInfo]) -> None:
         """Unpack some members."""
         for info in members:
-            try:
-                self._unpack(info)
-            except zlib.error as error:
-                raise self._damaged(info, str(error)) from None
-            except (IsADirectoryError, NotADirectoryError):
-                raise self._damaged(info, "is both a file and a folder") from None
-            except OSError as error:
-                if error.errno != errno.ELOOP:
-                    raise
-                raise PreparationError(
-                    f"{self.archive}: member {info.filename!r} cannot be written: a link is there"
-                ) from None
+            small = info.compress_size <= SMALL and info.compress_type in USUAL
+            self.write(info, (self._at_once(info),) if small else self._in_parts(info))
 
-    def _unpack(self, info: ZipInfo) -> None:
-        out = os.open(
-            self.base + info.filename, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644
-        )
+    def write(self, info: ZipInfo, blocks: Iterable[bytes | memoryview]) -> None:
+        """Write the content of a member."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         try:
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                self._by_library(info, out)
-            elif info.compress_size <= CHUNK and info.file_size <= 4 * CHUNK:
-                self._at_once(info, out)
-            else:
-                self._in_chunks(info, out)
+            out = os.open(self.base + info.filename, flags, 0o644)
+        except (IsADirectoryError, NotADirectoryError):
+            raise self.damaged(info, "is both a file and a folder") from None
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise PreparationError(
+                f"{self.archive}: member {info.filename!r} cannot be written: a link is there"
+            ) from None
+        try:
+            for block in blocks:
+                _write(out, block)
         finally:
             os.close(out)
 
-    def _at_once(self, info: ZipInfo, out: int) -> None:
-        # The local header's extra field may differ from the central one: read a little more.
-        guess = HEADER.size + len(info.filename.encode()) + 64 + info.compress_size
-        block = os.pread(self.descriptor, guess, info.header_offset)
-        start = self._data_start(info, block)
-        data = block[start : start + info.compress_size]
-        if len(data) < info.compress_size:
-            data = os.pread(self.descriptor, info.compress_size, info.header_offset + start)
-        if info.compress_type == zipfile.ZIP_DEFLATED:
-            inflate = zlib.decompressobj(-15)
-            data = inflate.decompress(data, info.file_size + 1)
-        if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-            raise self._damaged(info, "wrong size or checksum")
-        _write(out, data)
-
-    def _in_chunks(self, info: ZipInfo, out: int) -> None:
-        head = os.pread(self.descriptor, HEADER.size, info.header_offset)
-        offset = info.header_offset + self._data_start(info, head)
-        inflate = zlib.decompressobj(-15) if info.compress_type == zipfile.ZIP_DEFLATED else None
-        left, size, crc = info.compress_size, 0, 0
-        while left:
-            block = os.pread(self.descriptor, min(left, CHUNK), offset)
-            if not block:
-                raise self._damaged(info, "the archive ends too early")
-            offset, left = offset + len(block), left - len(block)
-            while block:
-                data = inflate.decompress(block, CHUNK) if inflate else block
-                block = inflate.unconsumed_tail if inflate else b""
-                size, crc = size + len(data), zlib.crc32(data, crc)
-                if size > info.file_size:
-                    raise self._damaged(info, "is larger than it says")
-                _write(out, data)
-        if inflate:
-            data = inflate.flush()
-            size, crc = size + len(data), zlib.crc32(data, crc)
-            _write(out, data)
-        if size != info.file_size or crc != info.CRC:
-            raise self._damaged(info, "wrong size or checksum")
-
-    def _by_library(self, info: ZipInfo, out: int) -> None:
-        size = 0
-        try:
-            with zipfile.ZipFile(self.archive) as opened, opened.open(info) as member:
-                while data := member.read(CHUNK):
-                    size += len(data)
-                    if size > info.file_size:
-                        raise self._damaged(info, "is larger than it says")
-                    _write(out, data)
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError) as error:
-            raise self._damaged(info, str(error)) from None
-
-    def _data_start(self, info: ZipInfo, block: bytes) -> int:
-        if len(block) < HEADER.size or block[:4] != SIGNATURE:
-            raise self._damaged(info, "no member begins where the index says")
-        _, name, extra = HEADER.unpack_from(block)
-        return HEADER.size + int(name) + int(extra)
-
-    def _damaged(self, info: ZipInfo, problem: str) -> PreparationError:
+    def damaged(self, info: ZipInfo, problem: str) -> PreparationError:
+        """Return the error that names the archive and the member."""
         return PreparationError(
             f"{self.archive}: damaged, member {info.filename!r}: {problem}; fetch it again"
         )
 
+    def content(self, info: ZipInfo, packed: memoryview) -> bytes | memoryview:
+        """Return the content of a small member from its bytes in the archive."""
+        data: bytes | memoryview = packed
+        if info.compress_type == zipfile.ZIP_DEFLATED:
+            try:  # at once: many times faster than piece by piece, and small enough to be bounded
+                data = zlib.decompress(packed, -15, max(1, info.file_size))
+            except zlib.error as error:
+                raise self.damaged(info, str(error)) from None
+        if len(data) != info.file_size or (self.check and zlib.crc32(data) != info.CRC):
+            raise self.damaged(info, "wrong size or checksum")
+        return data
 
-def _write(out: int, data: bytes) -> None:
+    def _at_once(self, info: ZipInfo) -> bytes | memoryview:
+        # The local header's extra field may differ from the central one: read a little more.
+        guess = HEADER.size + 2 * len(info.filename) + 64 + info.compress_size
+        block = os.pread(self.descriptor, guess, info.header_offset)
+        start = self._data_start(info, block)
+        packed = memoryview(block)[start : start + info.compress_size]
+        if len(packed) < info.compress_size:
+            offset = info.header_offset + start
+            packed = memoryview(os.pread(self.descriptor, info.compress_size, offset))
+        return self.content(info, packed)
+
+    def _in_parts(self, info: ZipInfo) -> Iterator[bytes]:
+        """Yield the content of a large or unusual member, never more than it says."""
+        size = crc = 0
+        parts = self._parts if info.compress_type in USUAL else self._parts_by_library
+        try:
+            for data in parts(info):
+                size, crc = size + len(data), zlib.crc32(data, crc) if self.check else 0
+                if size > info.file_size:
+                    raise self.damaged(info, "is larger than it says")
+                yield data
+        except (zlib.error, zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
+            raise self.damaged(info, str(error)) from None
+        if size != info.file_size or (self.check and crc != info.CRC):
+            raise self.damaged(info, "wrong size or checksum")
+
+    def _parts(self, info: ZipInfo) -> Iterator[bytes]:
+        head = os.pread(self.descriptor, HEADER.size, info.header_offset)
+        offset = info.header_offset + self._data_start(info, head)
+        inflate = zlib.decompressobj(-15) if info.compress_type == zipfile.ZIP_DEFLATED else None
+        left = info.compress_size
+        while left:
+            block = os.pread(self.descriptor, min(left, CHUNK), offset)
+            if not block:
+                raise self.damaged(info, "the archive ends too early")
+            offset, left = offset + len(block), left - len(block)
+            while block:
+                yield inflate.decompress(block, CHUNK) if inflate else block
+                block = inflate.unconsumed_tail if inflate else b""
+        if inflate:
+            yield inflate.flush()
+
+    def _parts_by_library(self, info: ZipInfo) -> Iterator[bytes]:
+        with zipfile.ZipFile(self.archive) as opened, opened.open(info.filename) as member:
+            while data := self._read(info, member):
+                yield data
+
+    def _read(self, info: ZipInfo, member: IO[bytes]) -> bytes:
+        try:
+            return member.read(CHUNK)
+        except OSError as error:  # what bzip2 says of wrong bytes
+            raise self.damaged(info, str(error)) from None
+
+    def _data_start(self, info: ZipInfo, block: bytes) -> int:
+        if len(block) < HEADER.size or block[:4] != SIGNATURE:
+            raise self.damaged(info, "no member begins where the index says")
+        _, name, extra = HEADER.unpack_from(block)
+        return HEADER.size + int(name) + int(extra)
+
+
+def _write(out: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(out, view) :]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_mlebench.competition import Competition
-from pytest_mlebench.errors import PreparationError
+from pytest_mlebench.competition import Checksums, Competition
+from pytest_mlebench.errors import DatasetError, PreparationError
 from pytest_mlebench.preparing.store import Store
 from pytest_mlebench.zips import early, entries
 from pytest_mlebench.zips.early import EarlyUnzip
@@ -27,6 +29,7 @@ FILES = {f"d{i % 3}/{i}.bin": os.urandom(3000 + i) for i in range(40)}
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(early, "WORTH_IT", 1)
+    monkeypatch.setattr(early, "SLOW", 0)
 
 
 def packed(
@@ -71,6 +74,18 @@ class Arriving:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members_larger_than_the_window_are_unpacked_too(tmp_path: Path, method: int) -> None:
+    files = {"large": os.urandom(1 << 20) * 9, "small": b"x"}
+    arriving = Arriving(tmp_path, packed(files, method))
+    arriving.until(len(arriving.data))
+    arriving.wait_for(2)
+    done = arriving.early.finish()
+    assert [name for name, size, _ in done.values() if size > 0] == ["large", "small"]
+    arriving.complete(done)
+    assert tree(tmp_path / "out") == files
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_members_are_unpacked_as_they_arrive(tmp_path: Path, method: int) -> None:
     arriving = Arriving(tmp_path, packed(method=method))
     arriving.until(len(arriving.data) // 2)
@@ -90,6 +105,14 @@ def test_a_whole_zip_is_unpacked_to_its_end(tmp_path: Path) -> None:
     arriving.wait_for(40)
     arriving.complete(arriving.early.finish())
     assert tree(tmp_path / "out") == FILES
+
+
+def test_a_fast_download_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early, "SLOW", 60)
+    arriving = Arriving(tmp_path, packed())
+    arriving.until(len(arriving.data))
+    assert arriving.early.finish() == {}
+    assert not arriving.target.exists()
 
 
 def test_nothing_arrived_means_nothing_done(tmp_path: Path) -> None:
@@ -150,7 +173,7 @@ def test_a_name_that_leads_elsewhere_is_never_written(tmp_path: Path) -> None:
 
 def test_a_bomb_ends_the_head_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "FREE_RATIO", 1000)
-    follower = early.Follower(tmp_path / "bomb.zip", tmp_path / "out")
+    follower = early.Follower(tmp_path / "bomb.zip", tmp_path / "out", check=True)
     monkeypatch.setattr(early, "FREE_RATIO", 1000)
     data = packed({"zeros": bytes(10_000_000)})
     (tmp_path / "bomb.zip").write_bytes(data)
@@ -192,6 +215,16 @@ def test_a_download_is_unpacked_on_the_way(
     Store(tmp_path / "data").ensure(competition, keep_raw="all")
     found = tree(raw)
     assert {name: found[name] for name in FILES} == FILES
+
+
+def test_a_damaged_download_is_found_out_by_the_sum_of_the_zip(
+    competition: Competition, kaggle: KaggleServer, tmp_path: Path
+) -> None:
+    sums = Checksums(hashlib.md5(kaggle.blobs["tiny"].data).hexdigest(), {}, {})
+    kaggle.faults["blob"].append(Fault(corrupt=True))
+    with pytest.raises(DatasetError, match="is not the published zip"):
+        Store(tmp_path / "data").ensure(replace(competition, checksums=sums))
+    assert not (tmp_path / "data/tiny/prepared").exists()
 
 
 def test_a_download_that_begins_anew_is_unpacked_anew(
