@@ -29,7 +29,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 old: $(OLD_VENV)/.old
-	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/test_golden.py tests/test_floats.py
+	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/test_golden.py tests/test_floats.py tests/test_frames.py
 
 bench: $(VENV)/.test
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done

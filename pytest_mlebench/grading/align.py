@@ -92,17 +92,18 @@ def conform(
     if is_sample and rules.rows == "scored":
         expected = _answered(submission, expected, rules)
     positions = _positions(submission, expected, rules)
-    rows = submission if positions is None else submission.iloc[positions]
-    ids = _names(rows, rules.id)
-    if not (rules.only_booleans or any(rows[target].dtype != bool for target in rules.targets)):
+    ids = _names(expected, rules.id)
+    booleans = all(submission[target].dtype == bool for target in rules.targets)
+    if booleans and not rules.only_booleans:
         raise InvalidSubmission("all values are True or False, expected numbers")
     aligned: dict[str, Any] = {column: expected[column].to_numpy() for column in rules.id}
     for target in rules.targets:
-        column = Column(rows[target], ids, rules.range, rules.missing, rules.booleans, rules.true)
+        cells = submission[target] if positions is None else submission[target].iloc[positions]
+        column = Column(cells, ids, rules.range, rules.missing, rules.booleans, rules.true)
         aligned[target] = convert(column, rules.kinds[target])
         if rules.varied:
             _check_varied(aligned[target], target)
-    frame = pd.DataFrame(aligned)
+    frame = pd.DataFrame(aligned, copy=False)
     if rules.row_sum is not None:
         _check_sums(frame[list(rules.targets)].to_numpy(), ids, rules.row_sum)
     return frame
