@@ -9,16 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Container, Iterable
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from pytest_mlebench.errors import PreparationError
 
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
-_BATCH = 256  # files that a thread links in one go
-_CHUNK = 64 * _BATCH
+_AT_A_TIME = 16_384  # there may be millions: never all at once
+_WORKERS = min(8, os.cpu_count() or 1)
 
 
 def require(path: Path) -> Path:
@@ -31,37 +32,23 @@ def require(path: Path) -> Path:
 def link(source: Path, target: Path) -> None:
     """Put one raw file at *target*, making its folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    _link(source, target)
+    _link(os.fspath(source), os.fspath(target))
 
 
 def link_all(pairs: Iterable[tuple[Path, Path]]) -> None:
     """Put many raw files at their targets, on all cores."""
-    rest = iter(pairs)
-    made: set[Path] = set()
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        while work := list(islice(rest, _CHUNK)):  # there may be millions: never all at once
-            folders = {target.parent for _, target in work}
-            for folder in folders - made:
-                folder.mkdir(parents=True, exist_ok=True)
-            made |= folders
-            batches = [work[start : start + _BATCH] for start in range(0, len(work), _BATCH)]
-            list(pool.map(_link_batch, batches))
+    _link_all((os.fspath(source), os.fspath(target)) for source, target in pairs)
 
 
 def link_named(names: Iterable[object], source: Path, target: Path, suffix: str = "") -> None:
     """Put the files of a raw folder that are called by *names* into another folder."""
-    link_all((source / f"{name}{suffix}", target / f"{name}{suffix}") for name in names)
+    _link_all((f"{source}/{name}{suffix}", f"{target}/{name}{suffix}") for name in names)
 
 
 def link_tree(source: Path, target: Path, *, skip: Container[str] = ()) -> None:
     """Put a whole raw folder at *target*, empty folders included, files named in *skip* not."""
     require(source)
-    pairs = []
-    for folder, _, names in os.walk(source):
-        here = target / Path(folder).relative_to(source)
-        here.mkdir(parents=True, exist_ok=True)
-        pairs += [(Path(folder, name), here / name) for name in names if name not in skip]
-    link_all(pairs)
+    _link_all(_tree(source, target, skip))
 
 
 def list_files(folder: Path, pattern: str = "*") -> list[Path]:
@@ -71,18 +58,42 @@ def list_files(folder: Path, pattern: str = "*") -> list[Path]:
     return sorted(path for path in folder.glob(pattern) if path.is_file())
 
 
-def _link_batch(pairs: list[tuple[Path, Path]]) -> None:
+def _tree(source: Path, target: Path, skip: Container[str]) -> Iterator[tuple[str, str]]:
+    for folder, _, names in os.walk(source):
+        here = target / Path(folder).relative_to(source)
+        here.mkdir(parents=True, exist_ok=True)
+        yield from ((f"{folder}/{name}", f"{here}/{name}") for name in names if name not in skip)
+
+
+def _link_all(pairs: Iterable[tuple[str, str]]) -> None:
+    """Let each folder be filled by one thread: two would only wait for its lock in turn."""
+    rest = iter(pairs)
+    made: set[str] = set()
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        while work := list(islice(rest, _AT_A_TIME)):
+            folders: dict[str, list[tuple[str, str]]] = defaultdict(list)
+            for source, target in work:
+                folders[target.rpartition("/")[0]].append((source, target))
+            for folder in folders.keys() - made:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+            made |= folders.keys()
+            batches = list(folders.values())
+            shares = [chain.from_iterable(batches[n::_WORKERS]) for n in range(_WORKERS)]
+            list(pool.map(_link_share, shares))
+
+
+def _link_share(pairs: Iterable[tuple[str, str]]) -> None:
     for source, target in pairs:
         _link(source, target)
 
 
-def _link(source: Path, target: Path) -> None:
+def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except FileNotFoundError:
         raise PreparationError(f"{source}: no such file in the raw data") from None
     except FileExistsError:
-        target.unlink()
+        Path(target).unlink()
         os.link(source, target)
     except OSError as error:
         if error.errno not in _NO_LINK:

@@ -13,7 +13,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -30,7 +29,6 @@ DESCRIPTOR = 0x8  # the sizes come after the data: they cannot be known beforeha
 UTF8 = 0x800
 ZIP64 = 0xFFFFFFFF
 WORTH_IT = 16 << 20  # bytes from which on a child pays
-SLOW = 5.0  # seconds after which a download is bound by the network: there is time to unpack
 WINDOW = 4 << 20
 LISTEN = 32  # members between two looks at the input
 CHECK = "check"
@@ -44,12 +42,11 @@ class EarlyUnzip:
         self.archive, self.target, self.check = archive, target, check
         self._stack = ExitStack()
         self._child: subprocess.Popen[bytes] | None = None
-        self._began = time.monotonic()
 
     def grow(self, size: int) -> None:
         """Tell how many bytes have arrived."""
         if self._child is None:
-            if size < WORTH_IT or time.monotonic() - self._began < SLOW:
+            if size < WORTH_IT:
                 return
             arguments = (str(self.archive), str(self.target), CHECK if self.check else "trust")
             self._child = self._stack.enter_context(started(__name__, *arguments))

@@ -29,7 +29,6 @@ FILES = {f"d{i % 3}/{i}.bin": os.urandom(3000 + i) for i in range(40)}
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(early, "WORTH_IT", 1)
-    monkeypatch.setattr(early, "SLOW", 0)
 
 
 def packed(
@@ -107,8 +106,8 @@ def test_a_whole_zip_is_unpacked_to_its_end(tmp_path: Path) -> None:
     assert tree(tmp_path / "out") == FILES
 
 
-def test_a_fast_download_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early, "SLOW", 60)
+def test_a_small_download_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early, "WORTH_IT", 1 << 20)
     arriving = Arriving(tmp_path, packed())
     arriving.until(len(arriving.data))
     assert arriving.early.finish() == {}
