@@ -107,7 +107,7 @@ def verify(competition: Competition, prepared: Path, remedy: str) -> Comparison:
     more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
     raise DatasetError(
         f"{competition.id}: {len(wrong)} prepared file(s) differ from the published checksums: "
-        f"{shown}{more}: {remedy}, or accept them with --mle-verify=off"
+        f"{shown}{more}: {remedy}, or accept them with --mle-verify=off or prepare --verify off"
     )
 
 

@@ -1,4 +1,4 @@
-"""Putting raw files where the agent will see them: by hard link, else by reflink or copy.
+"""Putting raw files where the agent will see them: by hard link, else by copy.
 
 A prepared file may share its bytes with the raw one, because nothing writes to either: what the
 agent sees is mounted read-only or copied.
@@ -32,7 +32,8 @@ def require(path: Path) -> Path:
 def link(source: Path, target: Path) -> None:
     """Put one raw file at *target*, making its folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    _link(os.fspath(source), os.fspath(target))
+    if not _link(os.fspath(source), os.fspath(target)):
+        shutil.copyfile(source, target)
 
 
 def link_all(pairs: Iterable[tuple[Path, Path]]) -> None:
@@ -79,15 +80,17 @@ def _link_all(pairs: Iterable[tuple[str, str]]) -> None:
             made |= folders.keys()
             batches = list(folders.values())
             shares = [chain.from_iterable(batches[n::_WORKERS]) for n in range(_WORKERS)]
-            list(pool.map(_link_share, shares))
+            refused = chain.from_iterable(pool.map(_link_share, shares))
+            list(pool.map(lambda pair: shutil.copyfile(*pair), refused))
 
 
-def _link_share(pairs: Iterable[tuple[str, str]]) -> None:
-    for source, target in pairs:
-        _link(source, target)
+def _link_share(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Link some files; return those that cannot be linked."""
+    return [pair for pair in pairs if not _link(*pair)]
 
 
-def _link(source: str, target: str) -> None:
+def _link(source: str, target: str) -> bool:
+    """Link a file; return whether that is possible here."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -98,4 +101,5 @@ def _link(source: str, target: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        shutil.copyfile(source, target)
+        return False
+    return True

@@ -213,7 +213,7 @@ def _verify_zip(competition: Competition, archive: Path, got: str, verify: bool)
         return
     raise DatasetError(
         f"{competition.id}: {archive} is not the published zip, md5 expected {wanted}, got {got}: "
-        "remove it and prepare again, or accept it with --mle-verify=off"
+        "remove it and prepare again, or accept it with --mle-verify=off or prepare --verify off"
     )
 
 

@@ -90,4 +90,6 @@ def test_many_mismatches_are_shown_in_part(
     message = str(caught.value)
     assert message.startswith("tiny: 7 prepared file(s) differ from the published checksums: ")
     assert f"public/0.csv expected {'0' * 32}, got no such file; public/1.csv" in message
-    assert message.endswith("; and 2 more: try again, or accept them with --mle-verify=off")
+    assert message.endswith(
+        "; and 2 more: try again, or accept them with --mle-verify=off or prepare --verify off"
+    )

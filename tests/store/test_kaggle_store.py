@@ -144,7 +144,7 @@ def test_a_zip_that_is_not_the_published_one_is_named(
         store.ensure(wrong)
     message = (
         f"tiny: {path} is not the published zip, md5 expected {'0' * 32}, got {got}: "
-        "remove it and prepare again, or accept it with --mle-verify=off"
+        "remove it and prepare again, or accept it with --mle-verify=off or prepare --verify off"
     )
     assert str(caught.value) == message
     kaggle.asked.clear()

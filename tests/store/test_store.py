@@ -183,7 +183,7 @@ def test_prepared_files_that_differ_are_named(
     assert str(caught.value) == (
         "tiny: 1 prepared file(s) differ from the published checksums: "
         f"public/train.csv expected {'0' * 32}, got {good}: "
-        "fetch the raw files again, or accept them with --mle-verify=off"
+        "fetch the raw files again, or accept them with --mle-verify=off or prepare --verify off"
     )
     assert not (tmp_path / "data" / "tiny" / "prepared").exists()
 
