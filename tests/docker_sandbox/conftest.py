@@ -8,12 +8,22 @@ from pathlib import Path
 
 import pytest
 from docker_images import ensure_images
-from docker_jobs import JobMaker
+from docker_jobs import HOST, JobMaker, take_host_name
 
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.sandbox import leases, owner
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine
 
 REQUIRED = "MLEBENCH_REQUIRE_ENGINE"  # CI sets it: a test that skips there is a failure
+
+
+@pytest.fixture(autouse=True)
+def own_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host name of our own, so that no other worker takes away what we left on purpose."""
+    monkeypatch.setenv(HOST, f"tests-{os.getpid()}")
+    monkeypatch.setattr(owner, "host_name", owner.host_name)  # to be put back in the end
+    monkeypatch.setattr(leases, "host_name", leases.host_name)
+    take_host_name()
 
 
 @pytest.fixture(scope="session")
