@@ -46,10 +46,15 @@ def link_named(names: Iterable[object], source: Path, target: Path, suffix: str 
     _link_all((f"{source}/{name}{suffix}", f"{target}/{name}{suffix}") for name in names)
 
 
-def link_tree(source: Path, target: Path, *, skip: Container[str] = ()) -> None:
-    """Put a whole raw folder at *target*, empty folders included, files named in *skip* not."""
+def link_tree(
+    source: Path, target: Path, *, skip: Container[str] = (), follow: bool = False
+) -> None:
+    """Put a whole raw folder at *target*, empty folders included, files named in *skip* not.
+
+    With *follow*, what symbolic links lead to is put in their place.
+    """
     require(source)
-    _link_all(_tree(source, target, skip))
+    _link_all(_tree(source, target, skip, follow))
 
 
 def list_files(folder: Path, pattern: str = "*") -> list[Path]:
@@ -59,11 +64,21 @@ def list_files(folder: Path, pattern: str = "*") -> list[Path]:
     return sorted(path for path in folder.glob(pattern) if path.is_file())
 
 
-def _tree(source: Path, target: Path, skip: Container[str]) -> Iterator[tuple[str, str]]:
-    for folder, _, names in os.walk(source):
+def _tree(
+    source: Path, target: Path, skip: Container[str], follow: bool
+) -> Iterator[tuple[str, str]]:
+    for folder, _, names in os.walk(source, followlinks=follow):
         here = target / Path(folder).relative_to(source)
         here.mkdir(parents=True, exist_ok=True)
-        yield from ((f"{folder}/{name}", f"{here}/{name}") for name in names if name not in skip)
+        for name in names:
+            if name not in skip:
+                path = f"{folder}/{name}"
+                yield _real(path) if follow else path, f"{here}/{name}"
+
+
+def _real(path: str) -> str:
+    """Return where a file is: a link to a symbolic link would be one itself."""
+    return str(Path(path).resolve()) if Path(path).is_symlink() else path
 
 
 def _link_all(pairs: Iterable[tuple[str, str]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from pytest_mlebench.paths import write_text
 from pytest_mlebench.preparing.archive import extract, kind
 from pytest_mlebench.preparing.checksums import md5
 from pytest_mlebench.preparing.download import dispose_of, download, part_of, read_zip, remove_zip
-from pytest_mlebench.preparing.files import link_all
+from pytest_mlebench.preparing.files import link_tree
 from pytest_mlebench.preparing.kaggle import Kaggle
 from pytest_mlebench.preparing.progress import Progress
 from pytest_mlebench.zips.early import EarlyUnzip
@@ -167,14 +166,7 @@ def _is_ours(place: Place) -> bool:
 
 def _linked(folder: Path, target: Path, origin: Origin) -> Raw:
     """Link a tree, so that a preparation that unpacks into it leaves the original alone."""
-    pairs = []
-    target.mkdir(parents=True, exist_ok=True)
-    for here, _, names in os.walk(folder, followlinks=True):
-        there = target / Path(here).relative_to(folder)
-        there.mkdir(exist_ok=True)
-        # A link to a symbolic link would be one itself, and lead nowhere in a sandbox.
-        pairs += [(Path(here, name).resolve(), there / name) for name in names]
-    link_all(pairs)
+    link_tree(folder, target, follow=True)  # a symbolic link would lead nowhere in a sandbox
     return Raw(target, origin)
 
 
