@@ -19,6 +19,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports import Report
 from pytest_mlebench.reports.disclosure import Disclosure, host_hardware
 from pytest_mlebench.results import Result, complete
+from pytest_mlebench.run import Snapshot
 
 DISCLOSURE = Disclosure(
     agent="mine",
@@ -126,6 +127,22 @@ def test_markdown_shows_rates_competitions_problems_and_disclosure(
     assert "- not standard: time 12h instead of 24h" in text
     assert "- format checks: 2" in text
     assert "column 'species' is missing \\| \\<b\\>=1+1\\</b\\>" in text
+    assert "Over time" not in text
+
+
+def test_markdown_tells_when_a_submission_was_first_worth_something(tmp_path: Path) -> None:
+    kept = (
+        Snapshot(1800, "a", 9, problem="no rows"),
+        Snapshot(3600, "b", 9, 0.5, Medal.NONE, False, 40.0),
+        Snapshot(5400, "c", 9, 0.95, Medal.GOLD, True, 99.0),
+        Snapshot(7200, "d", 9, 0.75, Medal.BRONZE, True, 75.0),
+    )
+    results = (replace(graded("leaf-classification"), snapshots=kept), failed("AI4Code"))
+    Report(results).write(tmp_path / "r.md")
+    section = (tmp_path / "r.md").read_text().partition("## Over time\n\n")[2].partition("\n\n")[0]
+    assert section.splitlines()[2:] == [
+        "| leaf-classification seed 0 | 4 | 1h | gold after 1h30m | 99.0 after 1h30m |"
+    ]
 
 
 def test_suffix_decides_and_an_unknown_one_is_refused(report: Report, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports import Report
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.results import Result
+from pytest_mlebench.run import Snapshot
 
 
 class Outline(HTMLParser):
@@ -36,7 +37,7 @@ class Outline(HTMLParser):
         self.text += data
 
 
-def page(tmp_path: Path, problem: str = "no file") -> Outline:
+def page(tmp_path: Path, problem: str = "no file", kept: tuple[Snapshot, ...] = ()) -> Outline:
     run = tmp_path / "attempt1"
     run.mkdir()
     samples = [{"t": t, "memory": 1_000_000 * t} for t in range(1, 5)]
@@ -46,7 +47,7 @@ def page(tmp_path: Path, problem: str = "no file") -> Outline:
         "demo-digits", 0.9, Medal.GOLD, True, 99.0, True, None, 0.9, 0.8, 0.7, 0.5, False, 240
     )
     results = [
-        Result("demo-digits", 0, "graded", grade, agent_seconds=12, run=str(run)),
+        Result("demo-digits", 0, "graded", grade, agent_seconds=12, run=str(run), snapshots=kept),
         Result("demo-wine-cultivars", 0, "error", error=problem),
     ]
     report = Report.of(
@@ -77,3 +78,23 @@ def test_nothing_an_agent_says_becomes_markup(tmp_path: Path) -> None:
     assert "script" not in outline.tags
     assert "b" not in outline.tags
     assert "<script>alert(1)</script>" in outline.text
+
+
+def test_what_was_kept_while_the_agent_ran_is_drawn(tmp_path: Path) -> None:
+    kept = (
+        Snapshot(2, "a", 9, problem="<i>no rows</i>"),
+        Snapshot(4, "b", 9, 0.6, Medal.NONE, True, 55.0),
+        Snapshot(8, "c", 9, 0.85, Medal.SILVER, True, 90.0),
+    )
+    outline = page(tmp_path, kept=kept)
+    assert outline.open == []
+    assert "i" not in outline.tags
+    assert outline.tags.count("circle") == 1 + len(kept)
+    assert outline.tags.count("polyline") == 2
+    for text in ("Over time", "silver after 8s", "90.0 after 8s", "after 2s: <i>no rows</i>"):
+        assert text in outline.text
+    assert "after 4s: 0.6, no medal" in outline.text
+
+
+def test_without_snapshots_nothing_is_said_of_them(tmp_path: Path) -> None:
+    assert "Over time" not in page(tmp_path).text

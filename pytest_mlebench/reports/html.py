@@ -1,4 +1,4 @@
-"""A report as one HTML page without scripts: rates, places on leaderboards, memory over time."""
+"""A report as one HTML page without scripts: rates, places on leaderboards, curves over time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from html import escape
 from pathlib import Path
 
 from pytest_mlebench.limits import show_duration, show_size
+from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports import Report
+from pytest_mlebench.reports.over_time import HEAD, after, followed, milestones
 from pytest_mlebench.results import Result
+from pytest_mlebench.run import Snapshot
 from pytest_mlebench.statistics import MEASURES, SplitRates
 
 STATS = "stats.jsonl"  # samples that a sandbox may leave beside the record
 MOST_SAMPLES = 4_000
+
+_BLUE, _RED = "#2f81f7", "#b42318"
+_DOTS = {Medal.GOLD: "#d4a72c", Medal.SILVER: "#8c959f", Medal.BRONZE: "#b87333"}
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 68em; padding: 0 1em;
@@ -46,6 +52,7 @@ def render(report: Report) -> str:
         _rates(report.rates),
         "<h2>Competitions</h2>",
         _competitions(report),
+        _over_time(report.results),
         _problems(report.results),
         "<h2>Disclosure</h2>",
         _disclosure(report),
@@ -104,7 +111,7 @@ def _place(result: Result) -> str:
     return (
         f'<svg width="158" height="16" role="img"><title>{escape(title)}</title>'
         '<line x1="4" x2="154" y1="8" y2="8" stroke="#8c959f" stroke-width="2"/>'
-        f'<circle cx="{at:.1f}" cy="8" r="5" fill="#2f81f7"/></svg> {grade.percentile:.0f} %'
+        f'<circle cx="{at:.1f}" cy="8" r="5" fill="{_BLUE}"/></svg> {grade.percentile:.0f} %'
     )
 
 
@@ -117,7 +124,7 @@ def _memory(result: Result) -> str:
     points = " ".join(f"{120 * t / end:.1f},{22 - 20 * m / peak:.1f}" for t, m in samples)
     return (
         f'<svg width="120" height="24" role="img"><title>peak {show_size(peak)}</title>'
-        f'<polyline points="{points}" fill="none" stroke="#2f81f7"/></svg> {show_size(peak)}'
+        f'<polyline points="{points}" fill="none" stroke="{_BLUE}"/></svg> {show_size(peak)}'
     )
 
 
@@ -132,6 +139,48 @@ def _samples(result: Result) -> Iterable[tuple[float, float]]:
                 yield float(sample["t"]), float(sample["memory"])
             except (ValueError, KeyError, TypeError):  # cut off by a kill
                 return
+
+
+def _over_time(results: Sequence[Result]) -> str:
+    """Return what became of the submissions that were kept while agents ran."""
+    rows = [[*map(escape, milestones(result)), _course(result)] for result in followed(results)]
+    if not rows:
+        return ""
+    return "<h2>Over time</h2>" + _table([*HEAD, "percentile over time"], rows, 99)
+
+
+def _course(result: Result) -> str:
+    """Return the percentile over time as steps, with a dot for each submission."""
+    kept = result.snapshots
+    end = max(result.agent_seconds or 0, kept[-1].seconds) or 1
+
+    def at(seconds: float, percentile: float) -> str:
+        return f"{5 + 290 * seconds / end:.1f},{57 - 0.52 * percentile:.1f}"
+
+    steps, height = [at(0, 0)], 0.0
+    for one in kept:
+        steps.append(at(one.seconds, height))
+        height = one.percentile or 0
+        steps.append(at(one.seconds, height))
+    steps.append(at(end, height))
+    dots = "".join(_dot(one, at(one.seconds, one.percentile or 0)) for one in kept)
+    return (
+        '<svg width="300" height="62" role="img">'
+        '<line x1="5" x2="295" y1="57" y2="57" stroke="#8c959f"/>'
+        f'<polyline points="{" ".join(steps)}" fill="none" stroke="{_BLUE}"/>{dots}</svg>'
+    )
+
+
+def _dot(one: Snapshot, where: str) -> str:
+    x, y = where.split(",")
+    color = _RED if one.score is None else _DOTS.get(one.medal, _BLUE)
+    what = one.problem if one.score is None else f"{one.score:.6g}, {_medal(one)}"
+    title = escape(f"after {after(one)}: {what or 'not graded'}")
+    return f'<circle cx="{x}" cy="{y}" r="4" fill="{color}"><title>{title}</title></circle>'
+
+
+def _medal(one: Snapshot) -> str:
+    return str(one.medal) if one.medal else "no medal"
 
 
 def _problems(results: Sequence[Result]) -> str:

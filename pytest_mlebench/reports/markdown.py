@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pytest_mlebench.reports import Report
+from pytest_mlebench.reports.over_time import HEAD, followed, milestones
 from pytest_mlebench.results import Result
 from pytest_mlebench.statistics import MEASURES, Rate, SplitRates
 
@@ -24,6 +25,7 @@ def render(report: Report) -> str:
             ("competition", "split", "seed", "outcome", "score", "medal", "percentile", "leak"),
             [_row(result, report) for result in report.results],
         ),
+        _over_time(report.results),
         _problems(report.results),
         "## Disclosure",
         "\n".join(f"- {escape(line)}" for line in _disclosure(report)),
@@ -87,6 +89,11 @@ def _row(result: Result, report: Report) -> list[str]:
         "" if percentile is None else f"{percentile:.1f}",
         "yes" if result.competition in report.membership.leaky else "",
     ]
+
+
+def _over_time(results: Sequence[Result]) -> str:
+    rows = [[*map(escape, milestones(result))] for result in followed(results)]
+    return f"## Over time\n\n{table(HEAD, rows)}" if rows else ""
 
 
 def _problems(results: Sequence[Result]) -> str:
