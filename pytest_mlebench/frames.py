@@ -10,6 +10,7 @@ import pandas as pd
 ROWS = 1 << 17  # the parser's own tables are many times as large as the text of narrow rows
 
 _VERSION = tuple(int(part) for part in pd.__version__.split(".")[:2])
+COPIES_ON_WRITE = _VERSION >= (3, 0)  # whoever changes a shared table changes only his own
 _PARSES_EXACTLY = _VERSION >= (3, 1)  # and says that asking for it is deprecated
 
 

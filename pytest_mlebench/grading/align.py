@@ -15,6 +15,7 @@ import pandas as pd
 
 from pytest_mlebench import schema
 from pytest_mlebench.errors import GraderError, InvalidSubmission, did_you_mean
+from pytest_mlebench.frames import COPIES_ON_WRITE
 from pytest_mlebench.grading.values import KINDS, Column, convert
 
 OCCURRENCE = " occurrence"  # no column is called so
@@ -96,17 +97,23 @@ def conform(
     booleans = all(submission[target].dtype == bool for target in rules.targets)
     if booleans and not rules.only_booleans:
         raise InvalidSubmission("all values are True or False, expected numbers")
-    aligned: dict[str, Any] = {column: expected[column].to_numpy() for column in rules.id}
+    known = expected.reset_index(drop=True)
+    aligned: dict[str, Any] = {column: known[column] for column in rules.id}
     for target in rules.targets:
         cells = submission[target] if positions is None else submission[target].iloc[positions]
         column = Column(cells, ids, rules.range, rules.missing, rules.booleans, rules.true)
-        aligned[target] = convert(column, rules.kinds[target])
+        aligned[target] = _own(convert(column, rules.kinds[target]))
         if rules.varied:
             _check_varied(aligned[target], target)
-    frame = pd.DataFrame(aligned, copy=False)
+    frame = pd.DataFrame(aligned, copy=not COPIES_ON_WRITE)
     if rules.row_sum is not None:
         _check_sums(frame[list(rules.targets)].to_numpy(), ids, rules.row_sum)
     return frame
+
+
+def _own(values: Array) -> Array:
+    """Return values that may be changed; pandas shows those of its own tables read-only."""
+    return values if values.flags.writeable else values.copy()
 
 
 def columns(aligned: pd.DataFrame, rules: Rules) -> Array:
