@@ -29,8 +29,8 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 old: $(OLD_VENV)/.old
-	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/test_golden.py tests/test_floats.py tests/test_frames.py \
-		tests/test_align_sharing.py
+	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/golden tests/unit/preparing/test_floats.py \
+		tests/unit/test_csv.py tests/unit/grading/test_align_sharing.py
 
 bench: $(VENV)/.test
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done

@@ -25,10 +25,10 @@ from pathlib import Path
 import requests
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 
 from pytest_mlebench.competition import Competition, read_competition
-from pytest_mlebench.preparing.store import Store
+from pytest_mlebench.store.store import Store
 
 NAME = "many-files"
 
@@ -165,7 +165,7 @@ def bytes_on_disk(folder: Path) -> int:
 def serve(archive: Path) -> tuple[subprocess.Popen[str], dict[str, str]]:
     """Start the server of the tests in a process of its own."""
     code = (
-        "import json, sys, time; from pathlib import Path; from store.kaggle_server import *\n"
+        "import json, sys, time; from pathlib import Path; from kaggle_server import *\n"
         "with KaggleServer() as server:\n"
         f"    server.add({NAME!r}, Path(sys.argv[1]))\n"
         "    print(json.dumps(server.environment), flush=True)\n"
@@ -176,7 +176,7 @@ def serve(archive: Path) -> tuple[subprocess.Popen[str], dict[str, str]]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests" / "helpers")},
     )
     assert process.stdout is not None
     return process, json.loads(process.stdout.readline())

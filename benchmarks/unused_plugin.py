@@ -53,8 +53,8 @@ def _seconds(command: tuple[str, ...], folder: str) -> float:
 def _import_milliseconds() -> float:
     """Return the best of several imports in fresh interpreters that have pytest already."""
     program = (
-        "import pytest, time; t = time.perf_counter(); import pytest_mlebench.plugin, "
-        "pytest_mlebench.fixtures, pytest_mlebench.hookspecs; print(time.perf_counter() - t)"
+        "import pytest, time; t = time.perf_counter(); import pytest_mlebench.plugin.fixtures; "
+        "import pytest_mlebench.plugin.hookspecs; print(time.perf_counter() - t)"
     )
     runs = [subprocess.check_output((sys.executable, "-c", program)) for _ in range(5)]
     return 1000 * min(map(float, runs))

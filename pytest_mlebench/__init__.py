@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_mlebench.agent import Agent
+    from pytest_mlebench.attempts.record import Run
     from pytest_mlebench.competition import Competition
     from pytest_mlebench.dataset import Dataset
     from pytest_mlebench.errors import InvalidSubmission
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from pytest_mlebench.limits import Limits
     from pytest_mlebench.medals import Medal
     from pytest_mlebench.registry import list_competitions, load_competition
-    from pytest_mlebench.reports import Report
-    from pytest_mlebench.run import Run
+    from pytest_mlebench.reports.report import Report
 
 __version__ = "0.1.0"
 
@@ -26,8 +26,8 @@ _HOMES = {
     "InvalidSubmission": "errors",
     "Limits": "limits",
     "Medal": "medals",
-    "Report": "reports",
-    "Run": "run",
+    "Report": "reports.report",
+    "Run": "attempts.record",
     "list_competitions": "registry",
     "load_competition": "registry",
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pytest_mlebench import schema
+from pytest_mlebench._toml import Table, read_toml
 from pytest_mlebench.errors import (
     CompetitionFileError,
     GraderError,
@@ -179,7 +179,7 @@ class Competition:
 
 def read_competition(folder: Path) -> Competition:
     """Read a competition's folder; a wrong key is an error naming file and key."""
-    facts = schema.read(folder / FILE)
+    facts = read_toml(folder / FILE)
     custom = (folder / "grade.py").is_file()
     metric = _metric(facts.table("metric"), custom=custom)
     competition = Competition(
@@ -206,7 +206,7 @@ def read_competition(folder: Path) -> Competition:
     return _finish(competition, facts)
 
 
-def _metric(table: schema.Table, *, custom: bool) -> MetricFacts:
+def _metric(table: Table, *, custom: bool) -> MetricFacts:
     name = table.text("name")
     if custom:
         lower = table.choice("direction", ("lower", "higher")) == "lower"
@@ -217,7 +217,7 @@ def _metric(table: schema.Table, *, custom: bool) -> MetricFacts:
     return MetricFacts(name, lower, table.take_all())
 
 
-def _leaderboard(table: schema.Table, lower_is_better: bool) -> Leaderboard:
+def _leaderboard(table: Table, lower_is_better: bool) -> Leaderboard:
     percentiles = table.numbers("percentiles")
     if len(percentiles) != 101:
         raise table.error("percentiles", f"must have 101 numbers, given: {len(percentiles)}")
@@ -233,7 +233,7 @@ def _leaderboard(table: schema.Table, lower_is_better: bool) -> Leaderboard:
     return _finish(leaderboard, table)
 
 
-def _checksums(table: schema.Table | None) -> Checksums | None:
+def _checksums(table: Table | None) -> Checksums | None:
     if table is None:
         return None
     checksums = Checksums(
@@ -244,7 +244,7 @@ def _checksums(table: schema.Table | None) -> Checksums | None:
     return _finish(checksums, table)
 
 
-def _finish(value: T, table: schema.Table) -> T:
+def _finish(value: T, table: Table) -> T:
     table.finish()
     return value
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pytest_mlebench.competition import FILE, Competition, read_competition
 from pytest_mlebench.errors import ConfigError, UnknownName
-from pytest_mlebench.paths import builtin_competitions
 
 SPLITS = "splits"
 ALIASES = {"lite": "low"}
@@ -94,6 +93,13 @@ class Registry:
         if not ids:
             raise ConfigError(f"{path} names no competition")
         return tuple(ids)
+
+
+def builtin_competitions() -> Path:
+    """Return the folder of the competitions that come with the plugin."""
+    package = Path(__file__).parent
+    inside = package / "competitions"  # in a wheel; beside the package in a checkout
+    return inside if inside.is_dir() else package.parent / "competitions"
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
     python scripts/differences.py
 
-They are read from the golden packs (``tests/golden/*/notes.json``), whose tests hold each of them.
+They are read from the golden packs (``tests/golden/packs/*/notes.json``), whose tests hold each.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-GOLDEN = Path(__file__).parents[1] / "tests/golden"
+GOLDEN = Path(__file__).parents[1] / "tests/golden/packs"
 KINDS = ("stricter", "instead", "reordered")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import differences
 
-from pytest_mlebench.options import OPTIONS
+from pytest_mlebench.plugin.options import OPTIONS
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing.herbarium import prepare_sheets
+from pytest_mlebench.preparing.families.herbarium import prepare_sheets
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_mlebench.competition import read_competition
-from pytest_mlebench.preparing import (
-    link_named,
-    one_hot,
-    read_csv,
-    split_rows,
-    unpacked,
-    write_csv,
-)
+from pytest_mlebench.preparing import link_named, one_hot, read_csv, split_rows, unpacked, write_csv
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pytest_mlebench.preparing import (
-    link_all,
-    read_csv,
-    require,
-    split_rows,
-    unpacked,
-    write_csv,
-)
+from pytest_mlebench.preparing import link_all, read_csv, require, split_rows, unpacked, write_csv
 
 TARGETS = ["formation_energy_ev_natom", "bandgap_energy_ev"]
 

@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
-from pytest_mlebench.grading.metrics.boxes import (
-    Boxes,
-    BoxFormat,
-    average_precision,
-    corner_iou,
-)
+from pytest_mlebench.grading.metrics.boxes import Boxes, BoxFormat, average_precision, corner_iou
 
 FORMAT = BoxFormat(6, separator=None)
 IOU = 0.5

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import (
-    link,
-    link_named,
-    list_files,
-    read_csv,
-    read_texts,
-    write_csv,
-)
+from pytest_mlebench.preparing import link, link_named, list_files, read_csv, read_texts, write_csv
 
 TEST_RECORDS = ("train00-2071.tfrec", "train06-2071.tfrec")
 SHOWN = ["image_name", "patient_id", "sex", "age_approx", "anatom_site_general_challenge"]

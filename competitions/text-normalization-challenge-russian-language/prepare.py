@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing.spoken import prepare_tokens
+from pytest_mlebench.preparing.families.text_normalization import prepare_tokens
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:

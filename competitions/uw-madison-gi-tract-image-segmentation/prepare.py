@@ -7,14 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import (
-    link_all,
-    read_csv,
-    reading,
-    require,
-    split_list,
-    write_csv,
-)
+from pytest_mlebench.preparing import link_all, read_csv, reading, require, split_list, write_csv
 
 TEST_SHARE, SEED = 0.1, 42
 DAYS_KEPT = 4

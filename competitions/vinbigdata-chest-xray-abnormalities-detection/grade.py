@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
-from pytest_mlebench.frames import read_frame
+from pytest_mlebench._csv import read_frame
 from pytest_mlebench.grading.metrics.boxes import BoxFormat, precision_recall
 
 FORMAT = BoxFormat(6, label=None)

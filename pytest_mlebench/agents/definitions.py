@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_mlebench import __version__
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.agents import reference, toml
+from pytest_mlebench.agents import agent_toml, reference
 from pytest_mlebench.errors import ConfigError
 
 ENTRY_POINTS = "pytest_mlebench.agents"
@@ -46,10 +46,10 @@ def at_path(path: Path) -> Definition | None:
     """Return the agent that a folder or a file describes, if it is one of an agent."""
     path = path.resolve()
     if path.is_dir():
-        file = path / toml.FILE
+        file = path / agent_toml.FILE
         return at_path(file if file.is_file() else path / reference.FILE)
     if path.suffix == ".toml" and path.is_file():
-        return Definition(path.parent.name, str(path), partial(toml.read_agent, path))
+        return Definition(path.parent.name, str(path), partial(agent_toml.read_agent, path))
     if path.name == reference.FILE and path.is_file() and _is_ours(path):
         return Definition(path.parent.name, str(path), partial(reference.read_agent, path))
     return None
@@ -57,7 +57,7 @@ def at_path(path: Path) -> Definition | None:
 
 def _is_ours(file: Path) -> bool:
     """Tell the reference's ``config.yaml`` from others of that name, even if it is broken."""
-    return bool(reference.list_ids(file)) or (file.parent / toml.START).is_file()
+    return bool(reference.list_ids(file)) or (file.parent / agent_toml.START).is_file()
 
 
 def builtin_agent(name: str) -> Agent:
@@ -69,8 +69,8 @@ def builtin_agent(name: str) -> Agent:
 
 
 def _in_project(file: Path) -> Iterator[Definition]:
-    for name, table in toml.read_project(file).items():
-        load = partial(toml.parse_agent, table, name=name, base=file.parent)
+    for name, table in agent_toml.read_project(file).items():
+        load = partial(agent_toml.parse_agent, table, name=name, base=file.parent)
         yield Definition(name, table.where, load)
 
 
@@ -101,7 +101,7 @@ def _loaded(entry: EntryPoint, where: str) -> Agent:
     except Exception as error:  # anything may happen in somebody else's module
         raise ConfigError(f"{where} failed: {type(error).__name__}: {error}") from error
     if isinstance(agent, str | Path):
-        return toml.read_agent(Path(agent))
+        return agent_toml.read_agent(Path(agent))
     if not isinstance(agent, Agent):
         raise ConfigError(
             f"{where} must give an Agent or the path of an agent.toml, given: {agent!r}"

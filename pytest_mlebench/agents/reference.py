@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_mlebench._toml import Table
 from pytest_mlebench.agent import Agent, parse_env, start_script
 from pytest_mlebench.errors import AgentFileError, UnknownName
-from pytest_mlebench.schema import Table
 
 FILE = "config.yaml"
 

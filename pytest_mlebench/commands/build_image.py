@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_mlebench.commands import say
-from pytest_mlebench.limits import show_size
+from pytest_mlebench._units import show_size
+from pytest_mlebench.commands.shared import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build the image and say what it is called."""
     # late on purpose: heavy
-    from pytest_mlebench.sandbox.docker.base import base_image_name, build_base_image
+    from pytest_mlebench.sandbox.docker.base_image import base_image_name, build_base_image
     from pytest_mlebench.sandbox.docker.engine import Engine
 
     variant = "cuda" if args.cuda else "cpu"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_mlebench.commands import say
+from pytest_mlebench.commands.shared import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,16 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find and remove orphans."""
+    """Find and remove what was left."""
     # late on purpose: heavy
-    from pytest_mlebench.sandbox.docker import orphans
+    from pytest_mlebench.sandbox.docker import cleanup
     from pytest_mlebench.sandbox.docker.engine import Engine
 
     engine = Engine()
-    find = orphans.find_orphans if args.dry_run else orphans.remove_orphans
+    find = cleanup.find_orphans if args.dry_run else cleanup.remove_orphans
     lines = [orphan.describe() for orphan in find(engine)]
     if args.cache:
-        look = orphans.find_cache if args.dry_run else orphans.remove_cache
+        look = cleanup.find_cache if args.dry_run else cleanup.remove_cache
         lines += [item.describe() for item in look(engine)]
     verb = "would remove" if args.dry_run else "removed"
     for line in lines:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_mlebench.commands import add_competitions_option, registry_of, say, say_lines
-from pytest_mlebench.reports import Report
+from pytest_mlebench.commands.shared import add_competitions_option, registry_of, say, say_lines
 from pytest_mlebench.reports.compare import compare, comparison_lines
+from pytest_mlebench.reports.report import Report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

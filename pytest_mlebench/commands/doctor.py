@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pytest_mlebench.commands import add_data_dir_option, say, store_folder
+from pytest_mlebench._units import show_count, show_size
+from pytest_mlebench.commands.shared import add_data_dir_option, say, store_folder
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import STANDARD, show_count, show_size
+from pytest_mlebench.limits import STANDARD
 
 if TYPE_CHECKING:
     from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts
@@ -103,8 +104,8 @@ def _disk(runs: Path) -> Iterator[Finding]:
 
 
 def _store(store: Path) -> Iterator[Finding]:
-    from pytest_mlebench.preparing.store import Store  # late: heavy
     from pytest_mlebench.registry import Registry
+    from pytest_mlebench.store.store import Store  # late: heavy
 
     registry = Registry()
     ready = [i for i in registry.split("all") if (Store(store).folder(registry.load(i))).is_dir()]
@@ -116,7 +117,7 @@ def _store(store: Path) -> Iterator[Finding]:
 
 
 def _kaggle() -> Iterator[Finding]:
-    from pytest_mlebench.preparing.credentials import find_credentials  # late: heavy
+    from pytest_mlebench.kaggle.credentials import find_credentials  # late: heavy
 
     try:
         found = next(find_credentials(), None)
@@ -139,7 +140,7 @@ def _kaggle() -> Iterator[Finding]:
 
 
 def _gpus() -> Iterator[Finding]:
-    from pytest_mlebench.sandbox.gpus import find_gpus  # late: heavy
+    from pytest_mlebench.host.gpus import find_gpus  # late: heavy
 
     try:
         yield from (Finding("ok", f"GPU: {gpu.describe()}") for gpu in find_gpus())
@@ -148,7 +149,7 @@ def _gpus() -> Iterator[Finding]:
 
 
 def _landlock() -> Iterator[Finding]:
-    from pytest_mlebench.sandbox import landlock  # late: only Linux has it
+    from pytest_mlebench.sandbox.process import landlock  # late: only Linux has it
 
     if landlock.version() > 0:
         yield Finding("ok", "process sandbox: Landlock hides the answers from agents")
@@ -224,7 +225,7 @@ def _gpu_runtime(facts: EngineFacts) -> Iterator[Finding]:
 
 
 def _base_image(engine: Engine) -> Iterator[Finding]:
-    from pytest_mlebench.sandbox.docker.base import VARIANTS, base_image_name
+    from pytest_mlebench.sandbox.docker.base_image import VARIANTS, base_image_name
 
     for variant in VARIANTS:
         name = base_image_name(variant)
@@ -240,7 +241,7 @@ def _base_image(engine: Engine) -> Iterator[Finding]:
 
 
 def _orphans(engine: Engine) -> Iterator[Finding]:
-    from pytest_mlebench.sandbox.docker.orphans import find_orphans
+    from pytest_mlebench.sandbox.docker.cleanup import find_orphans
 
     if orphans := find_orphans(engine):
         yield Finding("note", f"{len(orphans)} left by killed sessions", "pytest-mlebench clean")

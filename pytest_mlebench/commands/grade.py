@@ -13,7 +13,8 @@ import json
 from datetime import datetime
 from pathlib import Path
 
-from pytest_mlebench.commands import (
+from pytest_mlebench._files import write_text
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     ascii_only,
@@ -25,13 +26,12 @@ from pytest_mlebench.commands import (
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, InfrastructureError, UnknownName
 from pytest_mlebench.grade import grade_submission
-from pytest_mlebench.paths import write_text
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports import Report
 from pytest_mlebench.reports.disclosure import Disclosure
-from pytest_mlebench.reports.reference import to_reference
-from pytest_mlebench.results import Result, json_table
-from pytest_mlebench.summary import problem_lines, summary_lines
+from pytest_mlebench.reports.formats.reference import to_reference
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import Result, json_table
+from pytest_mlebench.reports.summary import problem_lines, summary_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def read_lines(file: Path, registry: Registry) -> list[tuple[str, Path]]:
 
 def dataset_of(name: str, registry: Registry, store: Path) -> Dataset:
     """Return the prepared dataset; only one that is generated is made on the spot."""
-    from pytest_mlebench.preparing.store import Store  # late on purpose: heavy
+    from pytest_mlebench.store.store import Store  # late on purpose: heavy
 
     competition = registry.load(name)
     found = Store(store).find(competition)  # also what was prepared with verification off

@@ -6,14 +6,14 @@ import argparse
 import json
 from pathlib import Path
 
-from pytest_mlebench.commands import (
+from pytest_mlebench.commands.grade import dataset_of
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     registry_of,
     say,
     store_folder,
 )
-from pytest_mlebench.commands.grade import dataset_of
 from pytest_mlebench.grade import grade_submission
 
 

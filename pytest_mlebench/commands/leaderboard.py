@@ -9,21 +9,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_mlebench.commands import (
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     registry_of,
     say,
     store_folder,
 )
-from pytest_mlebench.preparing.leaderboards import (
+from pytest_mlebench.kaggle.leaderboards import (
     FILE,
     fetch_leaderboard,
     import_leaderboard,
     leaderboard_of,
 )
-from pytest_mlebench.preparing.progress import on_terminal
-from pytest_mlebench.preparing.store import Store
+from pytest_mlebench.store.progress import on_terminal
+from pytest_mlebench.store.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,8 @@ import json
 import textwrap
 from typing import Any
 
-from pytest_mlebench.commands import (
+from pytest_mlebench._units import show_size
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_split_option,
     registry_of,
@@ -15,7 +16,6 @@ from pytest_mlebench.commands import (
     selected,
 )
 from pytest_mlebench.competition import Competition
-from pytest_mlebench.limits import show_size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pytest_mlebench.commands import (
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     add_split_option,
@@ -21,11 +21,11 @@ from pytest_mlebench.commands import (
     store_folder,
 )
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.preparing.descriptions import original_description
-from pytest_mlebench.preparing.progress import on_terminal
-from pytest_mlebench.preparing.raw import KEEP_RAW
-from pytest_mlebench.preparing.selection import Outcome, default_jobs, prepare_selection
-from pytest_mlebench.preparing.store import Store
+from pytest_mlebench.kaggle.descriptions import original_description
+from pytest_mlebench.store.bulk import Outcome, default_jobs, prepare_selection
+from pytest_mlebench.store.obtain import KEEP_RAW
+from pytest_mlebench.store.progress import on_terminal
+from pytest_mlebench.store.store import Store
 
 NOT_READY = 4  # as pytest ends when it is not used rightly
 

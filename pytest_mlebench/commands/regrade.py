@@ -10,8 +10,9 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_mlebench.attempt import grade_run
-from pytest_mlebench.commands import (
+from pytest_mlebench.attempts.record import Run, attempts
+from pytest_mlebench.attempts.run import grade_run
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     registry_of,
@@ -20,11 +21,10 @@ from pytest_mlebench.commands import (
 )
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
-from pytest_mlebench.preparing.leaderboards import with_leaderboard
-from pytest_mlebench.preparing.store import Store
+from pytest_mlebench.kaggle.leaderboards import with_leaderboard
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports import Report
-from pytest_mlebench.run import Run, attempts
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.store.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_mlebench.commands import (
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_split_option,
     ascii_only,
@@ -20,9 +20,9 @@ from pytest_mlebench.commands import (
     split_names,
 )
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports import Report, check_suffix
-from pytest_mlebench.splits import split_ids
-from pytest_mlebench.summary import (
+from pytest_mlebench.reports.membership import split_ids
+from pytest_mlebench.reports.report import Report, check_suffix
+from pytest_mlebench.reports.summary import (
     check_gates,
     parse_fail_under,
     problem_lines,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_mlebench.commands import (
+from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     add_split_option,
@@ -18,9 +18,9 @@ from pytest_mlebench.commands import (
     store_folder,
 )
 from pytest_mlebench.errors import DatasetError
-from pytest_mlebench.grading.selfcheck import SelfCheck, check_dataset
-from pytest_mlebench.preparing.store import Store
-from pytest_mlebench.summary import cut, one_line
+from pytest_mlebench.grading.self_check import SelfCheck, check_dataset
+from pytest_mlebench.reports.summary import cut, one_line
+from pytest_mlebench.store.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench import schema
+from pytest_mlebench._csv import COPIES_ON_WRITE
+from pytest_mlebench._toml import Table
 from pytest_mlebench.errors import GraderError, InvalidSubmission, did_you_mean
-from pytest_mlebench.frames import COPIES_ON_WRITE
 from pytest_mlebench.grading.values import KINDS, Column, convert
 
 OCCURRENCE = " occurrence"  # no column is called so
@@ -51,11 +51,11 @@ class Rules:
     @classmethod
     def from_table(cls, data: Mapping[str, Any], *, where: str) -> Rules:
         """Read the ``[submission]`` table of a ``competition.toml``."""
-        table = schema.Table(data, f"{where}: submission")
+        table = Table(data, f"{where}: submission")
         targets = table.texts("targets")
         kind = table.choice("kind", tuple(KINDS), "number")
-        special = table.table("kinds", schema.Table({}, ""))
-        other = table.table("other_names", schema.Table({}, ""))
+        special = table.table("kinds", Table({}, ""))
+        other = table.table("other_names", Table({}, ""))
         bounds = table.numbers("range") if "range" in data else None
         rules = cls(
             id=table.texts("id") if isinstance(data.get("id"), list) else (table.text("id"),),

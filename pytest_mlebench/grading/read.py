@@ -21,10 +21,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pytest_mlebench._csv import read_frame
+from pytest_mlebench._units import show_size
+from pytest_mlebench.archives.archive import read_single
 from pytest_mlebench.errors import InvalidSubmission
-from pytest_mlebench.frames import read_frame
-from pytest_mlebench.limits import show_size
-from pytest_mlebench.preparing.archive import read_single
 
 if TYPE_CHECKING:
     from pytest_mlebench.grading.align import Rules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_mlebench.preparing.archive import (
+from pytest_mlebench.archives.archive import (
     extract,
     list_tar,
     read_member,
@@ -10,7 +10,6 @@ from pytest_mlebench.preparing.archive import (
     write_7z,
     write_zip,
 )
-from pytest_mlebench.preparing.fetch import fetch
 from pytest_mlebench.preparing.files import (
     link,
     link_all,
@@ -20,6 +19,7 @@ from pytest_mlebench.preparing.files import (
     require,
 )
 from pytest_mlebench.preparing.floats import read_csv_inexact
+from pytest_mlebench.preparing.public_file import fetch
 from pytest_mlebench.preparing.split import (
     split_by,
     split_groups,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.frames import read_frame
+from pytest_mlebench._csv import read_frame
 from pytest_mlebench.preparing.tables import read_csv, reading
 
 Array = np.ndarray[Any, np.dtype[Any]]

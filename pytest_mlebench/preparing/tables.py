@@ -13,8 +13,8 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from pytest_mlebench._csv import read_frame
 from pytest_mlebench.errors import ConfigError, PreparationError
-from pytest_mlebench.frames import read_frame
 from pytest_mlebench.preparing.files import require
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pytest_mlebench.archives.archive import extract
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing.archive import extract
 from pytest_mlebench.preparing.files import require
 
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.reports import Report
-from pytest_mlebench.results import Result
-from pytest_mlebench.statistics import MEASURES, selection
-from pytest_mlebench.summary import LEGEND, Line, cut, mean_percentile, result_letters
+from pytest_mlebench.reports.rates import MEASURES, selection
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import Result
+from pytest_mlebench.reports.summary import LEGEND, Line, cut, mean_percentile, result_letters
 
 SIGNIFICANT = 0.05
 RESAMPLES = 10_000

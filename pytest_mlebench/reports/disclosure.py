@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from pytest_mlebench.limits import host_cpus, host_memory, show_size
-from pytest_mlebench.results import json_table
+from pytest_mlebench._units import show_size
+from pytest_mlebench.limits import host_cpus, host_memory
+from pytest_mlebench.reports.results import json_table
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pytest_mlebench.limits import show_duration
-from pytest_mlebench.results import Result
-from pytest_mlebench.run import Snapshot
+from pytest_mlebench._units import show_duration
+from pytest_mlebench.attempts.record import Snapshot
+from pytest_mlebench.reports.results import Result
 
 HEAD = ("attempt", "kept", "valid after", "first medal", "best percentile")
 

@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from pytest_mlebench._files import atomic_file
+from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import SandboxError
-from pytest_mlebench.limits import Limits, show_size
-from pytest_mlebench.paths import atomic_file
-from pytest_mlebench.sandbox.mask import Mask
+from pytest_mlebench.limits import Limits
+from pytest_mlebench.sandbox.redact import Mask
 
 SUBMISSION = "submission.csv"
 FOLDERS = ("logs", "code")

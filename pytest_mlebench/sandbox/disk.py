@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import SandboxError
-from pytest_mlebench.limits import show_size
 
 RESERVE = 10**9  # bytes that stay free on every disk we know of, whatever the limits say
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench.sandbox.proxying import BadRequest, Request, forward_body, read_request
+from pytest_mlebench.sandbox.proxy_request import BadRequest, Request, forward_body, read_request
 
 RECORD = "egress.jsonl"
 THIS_HOST = "host.docker.internal"

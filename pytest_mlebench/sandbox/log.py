@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_mlebench.sandbox.mask import Mask
+from pytest_mlebench.sandbox.redact import Mask
 
 _END = 64 * 1024  # bytes of the end that are kept of an output that is too long
 

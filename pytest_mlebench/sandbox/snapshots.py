@@ -22,10 +22,10 @@ import time
 from pathlib import Path
 from typing import IO
 
+from pytest_mlebench._files import atomic_file
+from pytest_mlebench._units import parse_duration
+from pytest_mlebench.attempts.record import Snapshot
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import parse_duration
-from pytest_mlebench.paths import atomic_file
-from pytest_mlebench.run import Snapshot
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.collect import SUBMISSION, read_submission
 

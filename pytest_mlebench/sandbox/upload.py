@@ -12,7 +12,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from pytest_mlebench.limits import show_size
+from pytest_mlebench._units import show_size
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

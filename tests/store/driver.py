@@ -18,8 +18,8 @@ from typing import Any
 import kagglesdk.kaggle_client  # noqa: F401 - late in the package, here once for all children
 
 from pytest_mlebench.competition import read_competition
-from pytest_mlebench.preparing import kaggle
-from pytest_mlebench.preparing.store import Store
+from pytest_mlebench.kaggle import client
+from pytest_mlebench.store.store import Store
 
 MUTATIONS = {"os.rename", "os.mkdir", "os.link", "os.remove", "os.rmdir", "os.truncate"}
 
@@ -135,7 +135,7 @@ TASKS: dict[str, Callable[..., None]] = {
 
 def main() -> None:
     """Do one task after the other, as the lines of the standard input say."""
-    kaggle.FIRST_WAIT = 0.05
+    client.FIRST_WAIT = 0.05
     for line in sys.stdin:
         environment, name, *arguments = json.loads(line)
 

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kaggle_server import KaggleServer
 
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.preparing.credentials import Credentials, find_credentials
-from pytest_mlebench.preparing.kaggle import Kaggle
-
-from .kaggle_server import KaggleServer
+from pytest_mlebench.kaggle.client import Kaggle
+from pytest_mlebench.kaggle.credentials import Credentials, find_credentials
 
 Setup = Callable[[Path, pytest.MonkeyPatch], None]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kaggle_server import KaggleServer
+from store_files import MakeCompetition
 
 from pytest_mlebench.errors import DatasetError
-from pytest_mlebench.preparing.descriptions import description, original_description
-from pytest_mlebench.preparing.store import Store
-
-from .conftest import MakeCompetition
-from .kaggle_server import KaggleServer
+from pytest_mlebench.kaggle.descriptions import description, original_description
+from pytest_mlebench.store.store import Store
 
 PAGES = [
     {"name": "rules", "content": "<p>No.</p>"},

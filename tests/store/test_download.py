@@ -8,15 +8,14 @@ import os
 from pathlib import Path
 
 import pytest
+from kaggle_server import Fault, KaggleServer
 
 from pytest_mlebench.errors import ConfigError, DatasetError
-from pytest_mlebench.preparing import download as module
-from pytest_mlebench.preparing import kaggle as client
-from pytest_mlebench.preparing.download import Zip, download, read_zip
-from pytest_mlebench.preparing.kaggle import Kaggle, RulesNotAccepted
-from pytest_mlebench.preparing.progress import Lines
-
-from .kaggle_server import Fault, KaggleServer
+from pytest_mlebench.kaggle import client
+from pytest_mlebench.kaggle import download as module
+from pytest_mlebench.kaggle.client import Kaggle, RulesNotAccepted
+from pytest_mlebench.kaggle.download import Zip, download, read_zip
+from pytest_mlebench.store.progress import Lines
 
 DATA = os.urandom(300_000)
 MD5 = hashlib.md5(DATA).hexdigest()

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 from golden_pack import IDS, Pack, describe
+from kaggle_server import KaggleServer
 
 from pytest_mlebench.competition import Checksums, Competition
-from pytest_mlebench.preparing.selection import prepare_selection
-from pytest_mlebench.preparing.store import Store
 from pytest_mlebench.registry import Registry
-
-from .kaggle_server import KaggleServer
+from pytest_mlebench.store.bulk import prepare_selection
+from pytest_mlebench.store.store import Store
 
 
 def golden_sums(pack: Pack, part: str) -> dict[str, str]:

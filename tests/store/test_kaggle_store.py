@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kaggle_server import KaggleServer
+from store_files import PREPARE, MakeCompetition, tree, zipped
 
+from pytest_mlebench.archives.archive import write_zip
 from pytest_mlebench.competition import Checksums, Competition
 from pytest_mlebench.errors import ConfigError, DatasetError, PreparationError
-from pytest_mlebench.preparing.archive import write_zip
-from pytest_mlebench.preparing.store import Store
-
-from .conftest import PREPARE, MakeCompetition, tree, zipped
-from .kaggle_server import KaggleServer
+from pytest_mlebench.store.store import Store
 
 
 @pytest.fixture

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kaggle_server import KaggleServer
+from store_files import PREPARE, MakeCompetition, tree, zipped
 
 from pytest_mlebench.competition import Competition
-from pytest_mlebench.preparing.store import Store
-
-from .conftest import PREPARE, MakeCompetition, tree, zipped
-from .kaggle_server import KaggleServer
+from pytest_mlebench.store.store import Store
 
 DRIVER = Path(__file__).parent / "driver.py"
 
@@ -129,7 +128,7 @@ def test_a_replacement_half_done_is_undone(
     tmp_path: Path, make_competition: MakeCompetition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Where names cannot be exchanged it takes two steps: this is the state between them.
-    monkeypatch.setattr("pytest_mlebench.preparing.store.exchange", lambda *_: False)
+    monkeypatch.setattr("pytest_mlebench.store.store.exchange", lambda *_: False)
     store = Store(tmp_path / "store")
     competition = make_competition()
     prepared = store.ensure(competition).public.parent

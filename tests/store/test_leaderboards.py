@@ -5,21 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kaggle_server import KaggleServer
+from store_files import MakeCompetition
 
 from pytest_mlebench.cli import main
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError, DatasetError
-from pytest_mlebench.medals import Medal
-from pytest_mlebench.preparing.leaderboards import (
+from pytest_mlebench.kaggle.leaderboards import (
     fetch_leaderboard,
     import_leaderboard,
     leaderboard_of,
     with_leaderboard,
 )
-from pytest_mlebench.preparing.store import Store
-
-from .conftest import MakeCompetition
-from .kaggle_server import KaggleServer
+from pytest_mlebench.medals import Medal
+from pytest_mlebench.store.store import Store
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def test_meta_kaggle_gives_the_private_scores(
 def test_meta_kaggle_is_read_in_parts(
     meta: Path, store: Store, competition: Competition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_mlebench.preparing.leaderboards.CHUNK", 2)
+    monkeypatch.setattr("pytest_mlebench.kaggle.leaderboards.CHUNK", 2)
     assert import_leaderboard(competition, store, meta).teams == 3
 
 

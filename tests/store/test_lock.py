@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_mlebench.preparing import lock
-from pytest_mlebench.preparing.lock import Busy, exclusive
+from pytest_mlebench.store import lock
+from pytest_mlebench.store.lock import Busy, exclusive
 
 
 def lease(folder: Path, *, beat: int = 0, machine: str = "elsewhere") -> None:

@@ -10,14 +10,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from pytest_mlebench.preparing.progress import (
-    Bars,
-    Lines,
-    duration,
-    on_terminal,
-    size,
-    told,
-)
+from pytest_mlebench.store.progress import Bars, Lines, duration, on_terminal, size, told
 
 
 def test_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from store_files import PREPARE, MakeCompetition, tree
 
 from pytest_mlebench.errors import DatasetError, PreparationError
-from pytest_mlebench.preparing.checksums import md5
-from pytest_mlebench.preparing.marker import Marker
-from pytest_mlebench.preparing.store import Store
-
-from .conftest import PREPARE, MakeCompetition, tree
+from pytest_mlebench.store.marker import Marker
+from pytest_mlebench.store.store import Store
+from pytest_mlebench.store.verify import md5
 
 
 def checksums_of(prepared: Path) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_mlebench.sandbox.docker.engine import Engine
-from pytest_mlebench.sandbox.docker.prepared import HELPER
+from pytest_mlebench.sandbox.docker.prepared_image import HELPER
 
 _PIECE = 16384  # the helper's buffer
 _STDOUT = 1

@@ -14,9 +14,10 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+from pytest_mlebench._units import show_count, show_size
 from pytest_mlebench.errors import ConfigError, SandboxError
-from pytest_mlebench.limits import Limits, show_count, show_size
-from pytest_mlebench.sandbox.docker.tunnel import Tunnel
+from pytest_mlebench.limits import Limits
+from pytest_mlebench.sandbox.docker.ssh_tunnel import Tunnel
 
 EXTRA = "pip install 'pytest-mlebench[docker]'"
 MINIMUM_API = (1, 41)  # Docker 20.10; one-shot statistics came with it

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import ConfigError, SandboxError
-from pytest_mlebench.limits import show_size
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.collect import Refused, remove_tree
 from pytest_mlebench.sandbox.docker.container import Container
-from pytest_mlebench.sandbox.docker.prepared import HOME, SOCKETS, Account
-from pytest_mlebench.sandbox.workspace import NOT_THE_AGENT
+from pytest_mlebench.sandbox.docker.prepared_image import HOME, SOCKETS, Account
+from pytest_mlebench.sandbox.process.workspace import NOT_THE_AGENT
 
 WRITABLE = ("submission", "logs", "code")
 AGENT_FOLDER_LIMIT = 10**9

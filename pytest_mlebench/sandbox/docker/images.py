@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.sandbox.docker.context import Context
+from pytest_mlebench.sandbox.docker.build_context import Context
 from pytest_mlebench.sandbox.docker.engine import Engine
 
 REPOSITORY = "pytest-mlebench"

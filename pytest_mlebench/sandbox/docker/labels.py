@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_mlebench.sandbox.owner import OWNED, PREFIX, Owner, this_process
+from pytest_mlebench.host.process_identity import OWNED, PREFIX, Owner, this_process
 
 __all__ = ["COPIED", "OWNED", "PREFIX", "PREPARED", "Owner", "owner_of", "this_process"]
 

@@ -13,9 +13,9 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job, contract_environment
 from pytest_mlebench.sandbox.docker.engine import Engine
-from pytest_mlebench.sandbox.docker.gpus import gpu_request
+from pytest_mlebench.sandbox.docker.gpu_request import gpu_request
 from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
-from pytest_mlebench.sandbox.docker.prepared import AGENT_DIR, HELPER, HOME, SOCKETS, Prepared
+from pytest_mlebench.sandbox.docker.prepared_image import AGENT_DIR, HELPER, HOME, SOCKETS, Prepared
 
 PORT = 5000
 VALIDATE_URL = f"http://localhost:{PORT}/validate"

@@ -8,22 +8,22 @@ from pathlib import Path
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, SandboxError, UnknownName
+from pytest_mlebench.host.gpus import gpus_for
+from pytest_mlebench.host.leases import Capacity, Claim
+from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, Outcome
-from pytest_mlebench.sandbox.docker.attempt import Attempt, engine_network
+from pytest_mlebench.sandbox.docker.cleanup import remove_orphans
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
-from pytest_mlebench.sandbox.docker.gpus import require_gpus
+from pytest_mlebench.sandbox.docker.execution import Attempt, engine_network
+from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
 from pytest_mlebench.sandbox.docker.images import Image, Images
-from pytest_mlebench.sandbox.docker.orphans import remove_orphans
-from pytest_mlebench.sandbox.docker.prepared import Prepared, Preparer
-from pytest_mlebench.sandbox.docker.remote import RemoteHome
+from pytest_mlebench.sandbox.docker.prepared_image import Prepared, Preparer
+from pytest_mlebench.sandbox.docker.remote_home import RemoteHome
 from pytest_mlebench.sandbox.docker.request import command
 from pytest_mlebench.sandbox.docker.volumes import DataVolumes
-from pytest_mlebench.sandbox.gpus import gpus_for
-from pytest_mlebench.sandbox.leases import Capacity, Claim
-from pytest_mlebench.sandbox.signals import termination_interrupts
 
 GRACE = 30.0  # seconds between the request to end and the end
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_mlebench.paths import write_text
+from pytest_mlebench._files import write_text
 from pytest_mlebench.sandbox.docker.engine import Engine
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.labels import COPIED, this_process

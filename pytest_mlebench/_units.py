@@ -1,0 +1,83 @@
+"""Durations, sizes and counts: how people write them, and how they are shown to people."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_mlebench.errors import ConfigError
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?)B?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def parse_duration(value: object, option: str) -> float:
+    """Return the seconds in ``24h``, ``1h30m``, ``90s`` or ``90``."""
+    text = str(value).strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        seconds = float(text)
+    elif text and re.fullmatch(rf"({_DURATION.pattern})+", text):
+        seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION.findall(text))
+    else:
+        raise ConfigError(f"{option} must be a duration such as 24h, 90m or 30s, given: {value}")
+    if seconds <= 0:
+        raise ConfigError(f"{option} must be longer than nothing, given: {value}")
+    return seconds
+
+
+def parse_size(value: object, option: str) -> int:
+    """Return the bytes in ``440GB``, ``16GiB`` or ``1000``."""
+    match = _SIZE.fullmatch(str(value).strip())
+    if match is None:
+        raise ConfigError(f"{option} must be a size such as 440GB or 16GiB, given: {value}")
+    number, unit = match[1], match[2].lower()
+    size = int(float(number) * (1024 if unit.endswith("i") else 1000) ** _POWERS[unit.rstrip("i")])
+    if size <= 0:
+        raise ConfigError(f"{option} must be larger than nothing, given: {value}")
+    return size
+
+
+def parse_number(value: object, option: str) -> float:
+    """Return a positive number of CPUs."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise ConfigError(f"{option} must be a positive number, given: {value}")
+    return int(number) if number.is_integer() else number
+
+
+def parse_count(value: object, option: str) -> int:
+    """Return a count, zero included."""
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isdecimal():
+        raise ConfigError(f"{option} must be a whole number, zero or more, given: {value}")
+    return int(text)
+
+
+def show_duration(seconds: float) -> str:
+    """Return ``24h``, ``1h30m`` or ``12s``."""
+    if seconds < 60:
+        return f"{seconds:.3g}s"
+    rest, parts = round(seconds), ""
+    for unit in "hms":
+        count, rest = divmod(rest, _SECONDS[unit])
+        if count:
+            parts += f"{count}{unit}"
+    return parts
+
+
+def show_size(size: float) -> str:
+    """Return ``440GB`` or ``1.5MB``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.4g}{unit}"
+        size /= 1000
+    return f"{size:.4g}TB"
+
+
+def show_count(number: float) -> str:
+    """Return a plain number."""
+    return f"{number:g}"

@@ -1,0 +1,292 @@
+"""Archives: unpack any safely, write some reproducibly."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from pytest_mlebench._files import atomic_file
+from pytest_mlebench.archives.entries import MAX_ENTRIES, Entry, check_entries, check_total
+from pytest_mlebench.archives.unzip import unzip
+from pytest_mlebench.errors import ConfigError, PreparationError
+
+Kind = Literal["zip", "7z", "tar"]
+Files = Path | Mapping[str, Path]
+
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
+CHUNK = 1 << 20
+
+_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
+
+
+def kind(archive: Path) -> Kind:
+    """Tell by its content what sort of archive a file is."""
+    try:
+        with archive.open("rb") as file:
+            magic = file.read(6)
+    except FileNotFoundError:
+        raise PreparationError(f"{archive}: no such archive") from None
+    except IsADirectoryError:
+        raise PreparationError(f"{archive}: is a folder, not an archive") from None
+    if magic[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        return "zip"
+    if magic == b"7z\xbc\xaf\x27\x1c":
+        return "7z"
+    if _is_tar(archive):
+        return "tar"
+    raise PreparationError(f"{archive}: neither zip, 7z nor tar, it begins with {magic!r}")
+
+
+def extract(archive: Path, target: Path) -> None:
+    """Unpack *archive* into the folder *target*, which may exist already.
+
+    Absolute names, names that lead out of the folder, links, devices and bombs are refused
+    before anything is written; a damaged archive raises PreparationError with its name.
+    """
+    archive, target = Path(archive), Path(target)
+    what = kind(archive)
+    if what == "zip":
+        unzip(archive, target)
+    elif what == "7z":
+        _extract_7z(archive, target)
+    else:
+        _extract_tar(archive, target)
+
+
+def read_member(archive: Path, name: str) -> bytes:
+    """Return the content of one member."""
+    archive = Path(archive)
+    what = kind(archive)
+    if what == "7z":
+        return _read_7z(archive, name)
+    if what == "zip":
+        with _damage(archive), zipfile.ZipFile(archive) as opened:
+            return opened.read(name) if name in opened.NameToInfo else _missing(archive, name)
+    with _tape(archive) as tape:
+        found = None
+        for info in tape:
+            file = tape.extractfile(info) if info.isreg() and info.name == name else None
+            found = file.read() if file is not None else found
+    return _missing(archive, name) if found is None else found
+
+
+def read_single(archive: Path) -> bytes:
+    """Return the content of the only file in a zip or 7z."""
+    archive = Path(archive)
+    if kind(archive) == "zip":
+        with _damage(archive), zipfile.ZipFile(archive) as opened:
+            names = [info.filename for info in opened.infolist() if not info.is_dir()]
+    else:
+        with _damage(archive), _py7zr().SevenZipFile(archive) as opened:
+            names = [info.filename for info in opened.list() if info.is_file]
+    if len(names) != 1:
+        raise PreparationError(f"{archive}: has {len(names)} files, expected a single one")
+    return read_member(archive, names[0])
+
+
+def list_tar(archive: Path) -> list[str]:
+    """Return the names of the files in a tar, compressed or not."""
+    with _tape(Path(archive)) as tape:
+        return [info.name for info in tape if info.isreg()]
+
+
+def write_zip(target: Path, files: Files, *, prefix: str = "", compress: bool = True) -> None:
+    """Write a zip of a folder, or of files by member name: the same bytes for the same files.
+
+    *prefix* goes before every name (``"train/"``); ``compress=False`` stores pictures and sound
+    as they are, which is faster and no larger.
+    """
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    with atomic_file(Path(target)) as temporary, zipfile.ZipFile(temporary, "w", method) as zipped:
+        for name, path in sorted(_by_name(files).items()):
+            info = zipfile.ZipInfo(prefix + name, EPOCH)
+            info.compress_type = method
+            info.external_attr = (stat.S_IFREG | 0o644) << 16
+            info.file_size = path.stat().st_size  # lets zipfile choose zip64 where it must
+            with path.open("rb") as source, zipped.open(info, "w") as sink:
+                shutil.copyfileobj(source, sink, CHUNK)
+
+
+def repack_tar(archive: Path, parts: Mapping[Path, Mapping[str, str]]) -> None:
+    """Copy members into new uncompressed tars, by old and new member name, in a single pass."""
+    archive = Path(archive)
+    kind(archive)
+    wanted = {old: (part, new) for part, names in parts.items() for old, new in names.items()}
+    with ExitStack() as stack:
+        sinks = {part: stack.enter_context(_new_tar(part)) for part in parts}
+        for info in (tape := stack.enter_context(_tape(archive))):
+            if not info.isreg() or info.name not in wanted:
+                continue
+            part, member = wanted.pop(info.name)
+            copy = tarfile.TarInfo(member)  # of our own: no times, no owner
+            copy.size = info.size
+            sinks[part].addfile(copy, tape.extractfile(info))
+        for name in wanted:
+            _missing(archive, name)
+
+
+def write_7z(target: Path, files: Files, *, prefix: str = "") -> None:
+    """Write a 7z of a folder, or of files by member name."""
+    py7zr = _py7zr()
+    with atomic_file(Path(target)) as temporary, py7zr.SevenZipFile(temporary, "w") as zipped:
+        for name, path in sorted(_by_name(files).items()):
+            with path.open("rb") as source:
+                zipped.writef(source, prefix + name)
+
+
+def _by_name(files: Files) -> dict[str, Path]:
+    if isinstance(files, Mapping):
+        return {name: Path(path) for name, path in files.items()}
+    folder = Path(files)
+    if not folder.is_dir():
+        raise PreparationError(f"{folder}: no such folder to pack")
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def _extract_tar(archive: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    total = 0
+    with _tape(archive) as tape:
+        # One pass: a compressed tape has no index, so each member is judged when it comes.
+        for number, info in enumerate(tape, start=1):
+            if number > MAX_ENTRIES:
+                raise PreparationError(f"{archive}: refused, more than {MAX_ENTRIES} members")
+            entry = Entry(info.name, info.size, _tar_mode(info))
+            check_entries(archive, [entry], target)
+            total += info.size
+            check_total(archive, total)
+            place = target / info.name
+            if entry.is_folder:
+                place.mkdir(parents=True, exist_ok=True)
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file = tape.extractfile(info)
+            if file is not None:
+                _copy(file, place)
+
+
+@contextmanager
+def _tape(archive: Path) -> Iterator[tarfile.TarFile]:
+    """Open a tar, compressed or not, and read it to its very end, where its checksum is."""
+    with _damage(archive), archive.open("rb") as file:
+        magic = file.read(6)
+        file.seek(0)
+        stream: Any = file
+        for start, opener in _COMPRESSED.items():
+            if magic.startswith(start):
+                stream = opener(file)
+        with tarfile.open(fileobj=stream, mode="r|") as tape:
+            yield tape
+        while rest := stream.read(CHUNK):
+            if rest.strip(b"\0"):
+                raise tarfile.ReadError("a member's header cannot be read")
+
+
+@contextmanager
+def _new_tar(target: Path) -> Iterator[tarfile.TarFile]:
+    with atomic_file(target) as temporary, tarfile.open(temporary, "w") as tape:
+        yield tape
+
+
+def _tar_mode(info: tarfile.TarInfo) -> int:
+    if info.isdir():
+        return stat.S_IFDIR
+    return stat.S_IFREG if info.isreg() else stat.S_IFLNK
+
+
+def _copy(source: IO[bytes], place: Path) -> None:
+    out = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    with os.fdopen(out, "wb") as sink:
+        shutil.copyfileobj(source, sink, CHUNK)
+
+
+def _extract_7z(archive: Path, target: Path) -> None:
+    py7zr = _py7zr()
+    with _damage(archive), py7zr.SevenZipFile(archive) as zipped:
+        entries = [_7z_entry(info) for info in zipped.list()]
+        check_entries(archive, entries, target)
+        target.mkdir(parents=True, exist_ok=True)
+        zipped.extractall(target)
+    for entry in entries:  # py7zr restores modes, down to files that nobody else may read
+        (target / entry.name).chmod(0o755 if entry.is_folder else 0o644)
+
+
+def _7z_entry(info: Any) -> Entry:
+    mode = stat.S_IFREG if info.is_file else stat.S_IFLNK  # a link, a junction, a socket
+    return Entry(info.filename, info.uncompressed or 0, stat.S_IFDIR if info.is_directory else mode)
+
+
+def _read_7z(archive: Path, name: str) -> bytes:
+    py7zr = _py7zr()
+    with _damage(archive), py7zr.SevenZipFile(archive) as zipped:
+        sizes = {info.filename: info.uncompressed for info in zipped.list()}
+        if name not in sizes:
+            return _missing(archive, name)
+        check_total(archive, sizes[name])
+        factory = py7zr.io.BytesIOFactory(max(1, sizes[name]))
+        zipped.extract(targets=[name], factory=factory)
+        file = factory.get(name)
+        file.seek(0)
+        return bytes(file.read())
+
+
+def _py7zr() -> Any:
+    try:
+        import py7zr  # late on purpose: only few competitions have 7z archives
+        import py7zr.io
+    except ImportError:
+        raise ConfigError(
+            "7z archives need py7zr: pip install 'pytest-mlebench[competitions]'"
+        ) from None
+    return py7zr
+
+
+def _is_tar(archive: Path) -> bool:
+    try:
+        return tarfile.is_tarfile(archive)
+    except (EOFError, OSError, zlib.error, lzma.LZMAError):
+        return archive.name.endswith((".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz"))
+
+
+@contextmanager
+def _damage(archive: Path) -> Iterator[None]:
+    """Turn what a library says of a broken archive into our own error."""
+    try:
+        yield
+    except (PreparationError, ConfigError):
+        raise
+    except (OSError, EOFError, ValueError, TypeError, KeyError, IndexError) as error:
+        raise _unreadable(archive, error) from None
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
+        raise _unreadable(archive, error) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("py7zr"):
+            raise
+        raise _unreadable(archive, error) from None
+
+
+def _unreadable(archive: Path, error: Exception) -> PreparationError:
+    return PreparationError(f"{archive}: damaged: {error or type(error).__name__}; fetch it again")
+
+
+def _missing(archive: Path, name: str) -> bytes:
+    raise PreparationError(f"{archive}: has no member {name!r}")

@@ -1,0 +1,1 @@
+"""What this host is made of and who uses it: leases, GPUs, processes."""

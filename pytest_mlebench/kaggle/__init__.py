@@ -1,0 +1,1 @@
+"""Kaggle: its client, credentials, downloads, descriptions and leaderboards."""

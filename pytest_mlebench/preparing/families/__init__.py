@@ -1,0 +1,1 @@
+"""Preparation that several competitions share."""

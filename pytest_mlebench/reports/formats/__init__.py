@@ -1,0 +1,1 @@
+"""The formats of a report, a module each."""

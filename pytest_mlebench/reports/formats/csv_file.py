@@ -1,0 +1,66 @@
+"""A report as CSV: one row per competition and seed, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import Result
+
+COLUMNS = (
+    "competition",
+    "split",
+    "seed",
+    "outcome",
+    "score",
+    "medal",
+    "above_median",
+    "percentile",
+    "gold",
+    "silver",
+    "bronze",
+    "median",
+    "lower_is_better",
+    "teams",
+    "submission_exists",
+    "known_leak",
+    "agent_seconds",
+    "format_checks",
+    "problem",
+    "run",
+)
+
+
+def render(report: Report) -> str:
+    """Return the text of the file."""
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for result in report.results:
+        writer.writerow(_row(result, report))
+    return out.getvalue()
+
+
+def _row(result: Result, report: Report) -> dict[str, object]:
+    grade = {} if result.grade is None else result.grade.to_dict()
+    row = {name: grade.get(name) for name in COLUMNS}
+    row |= {
+        "competition": result.competition,
+        "split": report.membership.benchmark_split(result.competition),
+        "seed": result.seed,
+        "outcome": result.outcome,
+        "medal": str(result.medal),
+        "above_median": result.above_median,
+        "known_leak": result.competition in report.membership.leaky,
+        "agent_seconds": result.agent_seconds,
+        "format_checks": result.format_checks,
+        "problem": _harmless(result.problem),
+        "run": result.run,
+    }
+    return {name: str(v).lower() if isinstance(v, bool) else v for name, v in row.items()}
+
+
+def _harmless(text: str | None) -> str | None:
+    """Keep a spreadsheet from taking a text that an agent had a hand in for a formula."""
+    return f"'{text}" if text and text[0] in "=+-@\t\r" else text

@@ -1,0 +1,85 @@
+"""Our own report format: versioned JSON, described in docs/reports.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.membership import Membership
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import Result, json_table
+
+FORMAT = "pytest-mlebench report"
+SCHEMA = 1  # grows when a key changes its meaning or goes; new keys alone do not count
+
+
+def render(report: Report) -> str:
+    """Return the text of the file."""
+    data = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "created": report.created,
+        "disclosure": {
+            **report.disclosure.to_dict(),
+            "agent_hours": round(report.agent_hours, 4),
+            "format_checks": report.format_checks,
+        },
+        "membership": report.membership.to_dict(),
+        "rates": [row.to_dict() for row in report.rates],
+        "results": [result.to_dict() for result in report.results],
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a JSON object from a file, or say in one sentence why it cannot be read."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the report {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{path}: not a report: must be an object, given: {type(data).__name__}")
+    return dict(data)
+
+
+def parse(data: Mapping[str, Any], where: str) -> Report:
+    """Return the report in the parsed file; its rates are computed anew, not believed."""
+    if data.get("format") != FORMAT:
+        raise ConfigError(
+            f"{where}: neither a report of pytest-mlebench nor a grading report of the "
+            "reference implementation"
+        )
+    if data.get("schema") != SCHEMA:
+        raise ConfigError(
+            f"{where}: has schema {data.get('schema')!r}, this version reads schema {SCHEMA}"
+        )
+    results = data.get("results")
+    if not isinstance(results, list):
+        raise ConfigError(f"{where}: results must be a list, given: {type(results).__name__}")
+    parsed = tuple(
+        Result.from_dict(result, f"{where}: results[{number}]")
+        for number, result in enumerate(results)
+    )
+    _refuse_twins(parsed, where)
+    return Report(
+        results=parsed,
+        disclosure=Disclosure.from_dict(data.get("disclosure"), f"{where}: disclosure"),
+        membership=Membership.from_dict(data.get("membership"), f"{where}: membership"),
+        created=json_table(data, where).text("created"),
+    )
+
+
+def _refuse_twins(results: tuple[Result, ...], where: str) -> None:
+    seen: set[tuple[str, int]] = set()
+    for result in results:
+        if result.key in seen:
+            raise ConfigError(
+                f"{where}: {result.competition} has two results for seed {result.seed}"
+            )
+        seen.add(result.key)

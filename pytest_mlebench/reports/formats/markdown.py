@@ -1,0 +1,115 @@
+"""A report as Markdown: for a release note, a pull request, a job summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pytest_mlebench.reports.over_time import HEAD, followed, milestones
+from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import Result
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
+
+
+def render(report: Report) -> str:
+    """Return the text of the file."""
+    agent = report.disclosure.agent
+    parts = [
+        f"# {'MLE-bench report' if agent is None else f'MLE-bench report: {escape(agent)}'}",
+        _rates(report.rates),
+        _notes(report.rates),
+        "## Competitions",
+        table(
+            ("competition", "split", "seed", "outcome", "score", "medal", "percentile", "leak"),
+            [_row(result, report) for result in report.results],
+        ),
+        _over_time(report.results),
+        _problems(report.results),
+        "## Disclosure",
+        "\n".join(f"- {escape(line)}" for line in _disclosure(report)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table; the cells are escaped already."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escape(text: str) -> str:
+    """Return *text* on one line with nothing in it that Markdown or HTML would act upon."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _rates(rates: Sequence[SplitRates]) -> str:
+    names = [name.replace("_", " ") for name in MEASURES]
+    rows = [
+        [
+            escape(row.name),
+            str(row.competitions) if row.is_whole else f"{row.competitions} of {row.of}",
+            str(len(row.seeds)),
+            *(rate.text() for rate in row.rates.values()),
+            row.rates["any_medal"].interval_text(),
+            _optional(row.without_leaks),
+            f"{row.errors + row.missing} of {row.runs}",
+        ]
+        for row in rates
+    ]
+    more = ("95 % interval", "without leaks", "missing runs")
+    return table(("split", "competitions", "seeds", *names, *more), rows)
+
+
+def _optional(rate: Rate | None) -> str:
+    return "" if rate is None else rate.text()
+
+
+def _notes(rates: Sequence[SplitRates]) -> str:
+    many = any(len(row.seeds) > 1 for row in rates)
+    basis = "mean ± standard error over seeds" if many else "of one seed"
+    return (
+        f"Rates in percent, {basis}. Runs that are missing or ended in an error of the benchmark "
+        "count as no medal."
+    )
+
+
+def _row(result: Result, report: Report) -> list[str]:
+    grade = result.grade
+    score = None if grade is None else grade.score
+    percentile = None if grade is None else grade.percentile
+    return [
+        escape(result.competition),
+        escape(report.membership.benchmark_split(result.competition)),
+        str(result.seed),
+        result.outcome,
+        "" if score is None else f"{score:.10g}",
+        str(result.medal) if result.medal else "",
+        "" if percentile is None else f"{percentile:.1f}",
+        "yes" if result.competition in report.membership.leaky else "",
+    ]
+
+
+def _over_time(results: Sequence[Result]) -> str:
+    rows = [[*map(escape, milestones(result))] for result in followed(results)]
+    return f"## Over time\n\n{table(HEAD, rows)}" if rows else ""
+
+
+def _problems(results: Sequence[Result]) -> str:
+    lines = [
+        f"- {escape(result.competition)}, seed {result.seed} ({result.outcome}): "
+        f"{escape(result.problem)}"
+        for result in results
+        if result.problem
+    ]
+    return "\n".join(["## Problems", "", *lines]) if lines else ""
+
+
+def _disclosure(report: Report) -> list[str]:
+    return [
+        *report.disclosure.lines(),
+        f"agent hours: {report.agent_hours:.2f}",
+        f"format checks: {report.format_checks}",
+        f"report made: {report.created}",
+    ]

@@ -1,0 +1,104 @@
+"""Which competitions a split has and which leak: the facts that rates are computed from.
+
+They are read from the split files alone, not through the competitions, so that an old report can
+be read whatever competitions are installed; and they travel inside a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench.registry import ALIASES, BENCHMARK, SPLITS, Registry
+from pytest_mlebench.reports.results import json_table
+
+ALL = "all"
+SELECTED = "selected"  # everything that was to run, where no split is exactly that
+OTHER = "custom"  # competitions that no split names
+APART = "demo"  # demonstrations, never part of a rate of the benchmark
+
+
+@dataclass(frozen=True)
+class Membership:
+    """The splits that concern some competitions, and which of these have a known leak."""
+
+    splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leaky: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, registry: Registry, competitions: Iterable[str], named: Iterable[str] = ()
+    ) -> Membership:
+        """Return the splits that *competitions* touch, and those that the user *named*."""
+        ids = tuple(dict.fromkeys(competitions))
+        splits = {name: _ids(path) for name, path in _split_files(registry).items()}
+        chosen = {name: splits[name] for name in BENCHMARK if set(splits.get(name, ())) & set(ids)}
+        if all(name in chosen for name in BENCHMARK):
+            chosen[ALL] = tuple(i for name in BENCHMARK for i in splits[name])
+        chosen = dict(cls(chosen).including(registry, named).splits)
+        for name, members in splits.items():
+            unknown = set(ids) - {i for group in chosen.values() for i in group}
+            if unknown & set(members):
+                chosen.setdefault(name, members)
+        rest = tuple(i for i in ids if not any(i in group for group in chosen.values()))
+        if rest:
+            chosen[OTHER] = rest
+        known = set(registry.ids())
+        leaky = frozenset(i for i in ids if i in known and registry.load(i).is_leaky)
+        return cls(chosen, leaky)
+
+    def including(self, registry: Registry, names: Iterable[str]) -> Membership:
+        """Return the same facts and further splits, such as those that a gate speaks of."""
+        splits = dict(self.splits)
+        for name in (ALIASES.get(name, name) for name in names):
+            if members := _members(registry, name):  # a file of old may be gone
+                splits.setdefault(Path(name).stem, members)
+        return Membership(splits, self.leaky)
+
+    def benchmark_split(self, competition: str) -> str:
+        """Return the split a competition is counted in: low, medium, high, or its own."""
+        for name in (*BENCHMARK, *self.splits):
+            if name != ALL and competition in self.splits.get(name, ()):
+                return name
+        return OTHER
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts in JSON types."""
+        return {
+            "splits": {name: list(ids) for name, ids in self.splits.items()},
+            "leaky": sorted(self.leaky),
+        }
+
+    @classmethod
+    def from_dict(cls, data: object, where: str) -> Membership:
+        """Return what ``to_dict`` wrote."""
+        table = json_table(data, where)
+        splits = table.table("splits")
+        names = tuple(data["splits"]) if isinstance(data, Mapping) else ()
+        return cls({name: splits.texts(name) for name in names}, frozenset(table.texts("leaky")))
+
+
+def split_ids(registry: Registry, name: str) -> tuple[str, ...]:
+    """Return the ids of a split by name or file, whether or not the competitions are installed."""
+    return _members(registry, name) or registry.split(name)
+
+
+def _members(registry: Registry, name: str) -> tuple[str, ...]:
+    files = _split_files(registry)
+    if name == ALL:
+        return tuple(i for part in BENCHMARK for i in _ids(files[part]))
+    return _ids(files.get(ALIASES.get(name, name), Path(name)))
+
+
+def _split_files(registry: Registry) -> dict[str, Path]:
+    files = (path for root in registry.roots for path in sorted((root / SPLITS).glob("*.txt")))
+    return {path.stem: path for path in files}
+
+
+def _ids(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(i for line in lines if (i := line.partition("#")[0].strip()))

@@ -1,0 +1,267 @@
+"""The terminal summary, as plain lines computed from results; and the gate on rates.
+
+Lines are at most 80 columns wide and carry no control characters: markup is a hint beside the
+text, in the words of pytest's terminal writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_mlebench.errors import ConfigError, UnknownName
+from pytest_mlebench.medals import Medal
+from pytest_mlebench.registry import ALIASES
+from pytest_mlebench.reports.membership import ALL, Membership
+from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split, rates_of, selection
+from pytest_mlebench.reports.results import Result
+
+WIDTH = 80
+LABEL, COLUMN = 15, 16  # four splits side by side fill 79 columns
+LETTERS = {Medal.GOLD: "G", Medal.SILVER: "S", Medal.BRONZE: "B", Medal.NONE: "."}
+BLAME = {"failed": "F", "error": "E", "missing": "?"}
+LEGEND = "by seed: G gold, S silver, B bronze, . no medal, F failed, E error, ? missing"
+MARKUP: dict[str, dict[str, bool]] = {
+    "gold": {"yellow": True, "bold": True},
+    "silver": {"bold": True},
+    "bronze": {"yellow": True},
+    "failed": {"red": True},
+    "error": {"red": True, "bold": True},
+    "missing": {"red": True},
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text, and how a terminal that can may set it off."""
+
+    text: str
+    markup: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A bar that the any-medal rate of a split, or of all that was selected, must reach."""
+
+    split: str | None
+    percent: float
+    given: str  # the option as it was typed
+
+    def judge(self, results: Sequence[Result], membership: Membership) -> str | None:
+        """Return a sentence if the bar is missed or cannot be judged, else None."""
+        row = self._rates(results, membership)
+        if row is None:
+            return f"no competition of {self.split or 'any split'} was selected ({self.given})"
+        if not row.is_whole:
+            return (
+                f"any-medal rate of {self.split} cannot be judged: only {row.competitions} of its "
+                f"{row.of} competitions were selected ({self.given})"
+            )
+        mean = row.rates["any_medal"].mean
+        if mean >= self.percent - 1e-9:  # 3 of 5 is 60 %, whatever the floats say
+            return None
+        name = self.split or "the selected competitions"
+        bar = f"under the bar of {self.percent:g} %"
+        return f"any-medal rate of {name} is {mean:.2f} %, {bar} ({self.given})"
+
+    def _rates(self, results: Sequence[Result], membership: Membership) -> SplitRates | None:
+        if self.split is None:
+            inside = selection(results, membership)
+            ids = {result.competition for result in inside}
+        else:
+            ids = set(membership.splits.get(ALIASES.get(self.split, self.split), ()))
+            inside = [result for result in results if result.competition in ids]
+        if not inside:
+            return None
+        return rates_of(self.split or "", inside, len(ids), membership.leaky)
+
+
+def parse_fail_under(
+    value: str, splits: Iterable[str] | None = None, option: str = "--mle-fail-under"
+) -> Gate:
+    """Return the gate in ``60`` or ``low:60``; *splits* are the names that exist."""
+    name, colon, number = value.rpartition(":")
+    try:
+        percent = float(number)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100 or bool(name) != bool(colon):
+        raise ConfigError(
+            f"{option} must be [SPLIT:]PERCENT such as low:60, with a percentage from 0 to 100, "
+            f"given: {value}"
+        )
+    if name and splits is not None and name not in set(splits):
+        raise UnknownName(f"split in {option}={value}:", name, splits)
+    return Gate(name or None, percent, f"{option}={value}")
+
+
+def check_gates(
+    gates: Iterable[Gate], results: Sequence[Result], membership: Membership
+) -> list[str]:
+    """Return a sentence for every bar that is missed."""
+    sentences = (gate.judge(results, membership) for gate in gates)
+    return [sentence for sentence in sentences if sentence is not None]
+
+
+def summary_lines(
+    results: Sequence[Result], membership: Membership, *, ascii_only: bool = False
+) -> list[Line]:
+    """Return the whole summary: the rates of each split, then every competition."""
+    if not results:
+        return [Line("nothing was run")]
+    rates = rates_by_split(results, membership)
+    return [
+        *rate_lines(rates, ascii_only=ascii_only),
+        Line(""),
+        *competition_lines(results, membership),
+    ]
+
+
+def rate_lines(rates: Sequence[SplitRates], *, ascii_only: bool = False) -> list[Line]:
+    """Return the rates, a column for each split, and what they rest on."""
+    lines: list[Line] = []
+    per_block = (WIDTH - LABEL) // COLUMN
+    for start in range(0, len(rates), per_block):
+        lines += _block(rates[start : start + per_block], ascii_only)
+        lines.append(Line(""))
+    return [*lines, *_notes(rates, ascii_only)]
+
+
+def competition_lines(results: Sequence[Result], membership: Membership) -> list[Line]:
+    """Return a line for each competition, its seeds side by side."""
+    grouped: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda result: _place(result, membership)):
+        grouped.setdefault(result.competition, []).append(result)
+    seeds = max(len(group) for group in grouped.values())
+    medals = min(max(8, seeds), 24)
+    score = "score" if seeds == 1 else "mean score"
+    medal = "medal" if seeds == 1 else "medals"
+    lines = [Line(_columns("competition", score, medal, "percentile", medals), {"bold": True})]
+    for name, group in grouped.items():
+        cells = (_mean_score(group), cut(_medals(group), medals), mean_percentile(group))
+        text = _columns(name, *cells, medals, leaky=name in membership.leaky)
+        lines.append(Line(text, _markup(group)))
+    if seeds > 1:
+        lines.append(Line(LEGEND))
+    if any(name in membership.leaky for name in grouped):
+        lines.append(Line("* a leak of the answers is known"))
+    return lines
+
+
+def problem_lines(results: Iterable[Result]) -> list[Line]:
+    """Return a line for every result that has no score, saying why."""
+    return [
+        Line(
+            cut(f"{result.competition} seed{result.seed}: {one_line(result.problem)}", WIDTH),
+            MARKUP[result.outcome],
+        )
+        for result in results
+        if result.outcome != "graded" and result.problem
+    ]
+
+
+def one_line(text: str) -> str:
+    """Return *text* without line breaks and control characters: an agent had a hand in it."""
+    words = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "?" for letter in words)
+
+
+def result_letters(results: Iterable[Result]) -> str:
+    """Return a letter for each result, in the order of the seeds."""
+    ordered = sorted(results, key=lambda result: result.seed)
+    return "".join(BLAME.get(result.outcome, LETTERS[result.medal]) for result in ordered)
+
+
+def mean_percentile(group: Sequence[Result]) -> str:
+    """Return the mean percentile of the results that have one."""
+    places = [r.grade.percentile for r in group if r.grade and r.grade.percentile is not None]
+    return f"{sum(places) / len(places):.1f}" if places else "-"
+
+
+def cut(text: str, width: int) -> str:
+    """Return *text* in at most *width* columns."""
+    return text if len(text) <= width else f"{text[: width - 2]}.."
+
+
+def _block(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
+    def row(label: str, cells: Iterable[str]) -> str:
+        return (f"{label:<{LABEL}}" + "".join(f"{cell:>{COLUMN}}" for cell in cells)).rstrip()
+
+    yield Line(row("", (cut(r.name, COLUMN - 2) for r in rates)), {"bold": True})
+    yield Line(row("competitions", (_share(r) for r in rates)))
+    yield Line(row("seeds", (str(len(r.seeds)) for r in rates)))
+    if any(r.errors or r.missing for r in rates):
+        cells = (f"{r.errors + r.missing} of {r.runs}" for r in rates)
+        yield Line(row("missing runs", cells), MARKUP["missing"])
+    for name in MEASURES:
+        cells = (r.rates[name].text(ascii_only=ascii_only) for r in rates)
+        yield Line(row(name.replace("_", " "), cells), {"bold": name == "any_medal"})
+    yield Line(row("  95 % interval", (r.rates["any_medal"].interval_text() for r in rates)))
+    if any(r.without_leaks for r in rates):
+        cells = (
+            r.without_leaks.text(ascii_only=ascii_only) if r.without_leaks else "" for r in rates
+        )
+        yield Line(row("  without leaks", cells))
+
+
+def _notes(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
+    if any(len(row.seeds) > 1 for row in rates):
+        sign = "+/-" if ascii_only else "±"
+        yield Line(f"rates in percent: mean {sign} standard error over the seeds")
+    else:
+        yield Line("rates in percent; one seed has no standard error")
+    for row in rates:
+        if row.leaky and row.name != ALL:
+            left_out = "competition" if row.leaky == 1 else "competitions"
+            yield Line(f"{cut(row.name, 30)}: a leak is known in {row.leaky} {left_out}")
+    widest = max(rates, key=lambda row: row.runs)
+    if widest.errors or widest.missing:
+        yield Line(
+            f"{widest.errors + widest.missing} of {widest.runs} runs are missing "
+            f"({widest.errors} by error, {widest.missing} not run to the end): "
+            "counted as no medal",
+            MARKUP["missing"],
+        )
+
+
+def _share(row: SplitRates) -> str:
+    return str(row.competitions) if row.is_whole else f"{row.competitions} of {row.of}"
+
+
+def _columns(
+    name: str, score: str, medal: str, percentile: str, medals: int, *, leaky: bool = False
+) -> str:
+    width = WIDTH - 13 - (medals + 2) - 12
+    label = f"{cut(name, width - 2)} *" if leaky else cut(name, width)
+    return f"{label:<{width}}{score:>13}  {medal:<{medals}}{percentile:>12}".rstrip()
+
+
+def _place(result: Result, membership: Membership) -> tuple[int, str, int]:
+    order = ("low", "medium", "high", *membership.splits)
+    split = membership.benchmark_split(result.competition)
+    return order.index(split) if split in order else len(order), result.competition, result.seed
+
+
+def _mean_score(group: Sequence[Result]) -> str:
+    scores = [r.grade.score for r in group if r.grade and r.grade.score is not None]
+    if not scores:
+        return "-"
+    mean = sum(scores) / len(scores)
+    return f"{mean:.5f}" if abs(mean) < 1e6 else f"{mean:.6g}"
+
+
+def _medals(group: Sequence[Result]) -> str:
+    if len(group) > 1:
+        return result_letters(group)
+    only = group[0]
+    if only.outcome != "graded":
+        return only.outcome
+    return str(only.medal) if only.medal else "-"
+
+
+def _markup(group: Sequence[Result]) -> Mapping[str, bool]:
+    best = max(group, key=lambda result: result.medal)
+    if best.medal:
+        return MARKUP[str(best.medal)]
+    bad = [result.outcome for result in group if result.outcome != "graded"]
+    return MARKUP[bad[0]] if len(bad) == len(group) else {}

@@ -1,0 +1,1 @@
+"""The dataset store: every competition prepared once, whole or not at all."""

@@ -1,0 +1,262 @@
+"""Prepare many competitions: ask everything first, then download and prepare several at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_mlebench.archives.entries import nearest
+from pytest_mlebench.competition import Competition
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import ConfigError, DatasetError, MlebenchError
+from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
+from pytest_mlebench.registry import Registry
+from pytest_mlebench.store.lock import Say
+from pytest_mlebench.store.obtain import KeepRaw, Place, find_source
+from pytest_mlebench.store.progress import Progress, silent, size, told
+from pytest_mlebench.store.store import Store
+
+T = TypeVar("T")
+
+PROBES = 8  # questions to Kaggle at a time
+USUAL_RATIO = 2  # of the bytes of a dataset to those of its zip
+HIGHEST_RATIO = 30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one competition."""
+
+    competition: Competition
+    dataset: Dataset | None
+    error: MlebenchError | None
+
+
+@dataclass(frozen=True)
+class Need:
+    """The bytes that a competition takes: as it comes, and when unpacked."""
+
+    packed: int
+    unpacked: int
+
+
+def prepare_selection(
+    registry: Registry,
+    ids: Iterable[str],
+    store: Store,
+    *,
+    jobs: int = 1,
+    keep_raw: KeepRaw = "none",
+    source: Path | None = None,
+    verify: bool = True,
+    progress: Say | None = None,
+) -> list[Outcome]:
+    """Prepare competitions; one that fails does not keep the others from being prepared."""
+    competitions = [registry.load(competition_id) for competition_id in ids]
+    teller = _Stoppable(told(progress or silent))
+    preflight(competitions, store, jobs=jobs, keep_raw=keep_raw, source=source, progress=teller)
+
+    def prepare(competition: Competition) -> Outcome:
+        try:
+            dataset = store.ensure(
+                competition,
+                verify=verify,
+                progress=teller,
+                keep_raw=keep_raw,
+                source=source,
+                apart=jobs > 1,
+            )
+        except MlebenchError as error:
+            teller(f"{competition.id}: failed")
+            return Outcome(competition, None, error)
+        return Outcome(competition, dataset, None)
+
+    if jobs == 1:
+        return [prepare(competition) for competition in competitions]
+    return _in_threads(prepare, competitions, jobs, teller)
+
+
+def preflight(
+    competitions: Sequence[Competition],
+    store: Store,
+    *,
+    jobs: int = 1,
+    keep_raw: KeepRaw = "none",
+    source: Path | None = None,
+    progress: Say | None = None,
+) -> None:
+    """Raise ConfigError, before anything is downloaded, for all that would fail later.
+
+    Credentials, rules that are not accepted (all of them in one message, with links), local files
+    that are missing, and space on the disk for the whole selection.
+    """
+    missing = [each for each in competitions if store.find(each) is None]
+    if source is not None:
+        _check_space(store.root, _brought(missing, source), jobs, keep_raw)
+        return
+    places = [Place(each, store.folder(each)) for each in missing]
+    wanted = [place for place in places if place.needs_download()]
+    found = [_found(place) for place in places if place not in wanted]
+    say = progress or silent
+    _check_access(wanted, say)
+    try:
+        _check_space(store.root, found + _published(wanted, say), jobs, keep_raw)
+    except ConfigError:  # before we refuse, let us see how large the zips really are
+        sizes = _ask(wanted, lambda kaggle, name: kaggle.size(name) or 0, say)
+        pairs = zip(wanted, sizes, strict=True)
+        needs = [_need(place.competition, packed) for place, packed in pairs]
+        _check_space(store.root, found + needs, jobs, keep_raw)
+
+
+def _ask(places: Sequence[Place], question: Callable[[Kaggle, str], T], say: Say) -> list[T]:
+    """Ask Kaggle about several competitions at a time."""
+
+    def ask(place: Place) -> T:
+        with Kaggle(say) as kaggle:
+            return question(kaggle, place.competition.id)
+
+    with ThreadPoolExecutor(min(PROBES, max(1, len(places)))) as pool:
+        return list(pool.map(ask, places))
+
+
+def _check_access(places: Sequence[Place], say: Say) -> None:
+    """Raise ConfigError naming all the competitions that cannot be downloaded."""
+    if not places:
+        return
+    Kaggle().__exit__()  # without any credentials, one complaint is enough
+    say(f"asking Kaggle for {len(places)} competition(s)")
+
+    def check(kaggle: Kaggle, name: str) -> ConfigError | None:
+        try:
+            kaggle.check_access(name)
+        except (RulesNotAccepted, NoSuchCompetition) as error:
+            return error
+        return None
+
+    names = [place.competition.id for place in places]
+    answers = list(zip(names, _ask(places, check, say), strict=True))
+    refused, unknown = (
+        sorted(name for name, error in answers if isinstance(error, kind))
+        for kind in (RulesNotAccepted, NoSuchCompetition)
+    )
+    if refused or unknown:
+        raise ConfigError("\n".join(_complaint(len(places), refused, unknown)))
+
+
+def _complaint(asked: int, refused: Sequence[str], unknown: Sequence[str]) -> Iterable[str]:
+    if unknown:
+        yield f"Kaggle knows no competition {', '.join(unknown)}"
+    if refused:
+        yield f"the rules of {len(refused)} of {asked} competitions are not accepted yet:"
+        yield from (f"  {name}: https://www.kaggle.com/c/{name}/rules" for name in refused)
+        yield "accept them there with the account of your Kaggle credentials, then run this again"
+
+
+def _brought(competitions: Sequence[Competition], source: Path) -> list[Need]:
+    """Return what local files will take, or raise ConfigError naming all that are missing."""
+    if not source.is_dir():
+        raise ConfigError(f"--from names a folder that does not exist: {source}")
+    needs, absent = [], []
+    for competition in competitions:
+        try:
+            found = find_source(competition, source)
+        except DatasetError as error:
+            absent.append(str(error))
+            continue
+        packed = found.stat().st_size if found.is_file() else 0
+        needs.append(Need(0, _need(competition, packed).unpacked))
+    if absent:
+        raise ConfigError("\n".join(absent))
+    return needs
+
+
+def _found(place: Place) -> Need:
+    """Return what raw files that lie in the store will take."""
+    packed = place.zip.stat().st_size if place.zip.exists() else 0
+    return Need(0, _need(place.competition, packed).unpacked)
+
+
+def _published(places: Sequence[Place], say: Say) -> list[Need]:
+    """Return what downloads will take at most: by the published sizes, else by Kaggle's lists."""
+    unknown = [place for place in places if place.competition.size_gb is None]
+    listed = _ask(unknown, Kaggle.listed_size, say) if unknown else []
+    sizes = [int((place.competition.size_gb or 0) * 1e9) for place in places]
+    return [Need(size, size) for size in (*sizes, *(size or 0 for size in listed))]
+
+
+def _need(competition: Competition, packed: int) -> Need:
+    """Return what a zip of *packed* bytes takes: the published size, if it can hold that."""
+    if competition.size_gb is None:
+        return Need(packed, USUAL_RATIO * packed)
+    return Need(packed, min(int(competition.size_gb * 1e9), HIGHEST_RATIO * packed))
+
+
+def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw) -> None:
+    """Raise ConfigError if the disk cannot hold the selection with its raw files in passing."""
+    lasting = sum(need.unpacked for need in needs)
+    if keep_raw != "none":
+        lasting += sum(need.packed for need in needs)
+    if keep_raw == "all":
+        lasting += sum(need.unpacked for need in needs)
+    passing = sorted(need.unpacked + (need.packed if keep_raw == "none" else 0) for need in needs)
+    wanted = lasting + sum(passing[-jobs:])
+    free = shutil.disk_usage(nearest(root)).free
+    if wanted > free:
+        raise ConfigError(
+            f"the selection needs about {size(wanted)} in {root}, where {size(free)} are free: "
+            "free some space, choose another store with --mle-data-dir, or a smaller selection"
+        )
+
+
+def _in_threads(
+    prepare: Callable[[Competition], Outcome],
+    competitions: Sequence[Competition],
+    jobs: int,
+    teller: _Stoppable,
+) -> list[Outcome]:
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="mle-prepare")
+    try:
+        futures = {pool.submit(prepare, each): each.id for each in competitions}
+        outcomes = {futures[done]: done.result() for done in as_completed(futures)}
+    except BaseException:
+        teller.stop.set()  # an interrupt: downloads end at their next block
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [outcomes[each.id] for each in competitions]
+
+
+class _Stopped(BaseException):
+    """The session is being interrupted."""
+
+
+class _Stoppable:
+    """A progress that ends the work which reports to it once the session is interrupted."""
+
+    def __init__(self, inner: Progress) -> None:
+        self.inner = inner
+        self.stop = threading.Event()
+
+    def __call__(self, text: str) -> None:
+        self._check()
+        self.inner(text)
+
+    def transfer(self, name: str, done: int, total: int | None) -> None:
+        """Pass on a download's progress."""
+        self._check()
+        self.inner.transfer(name, done, total)
+
+    def _check(self) -> None:
+        if self.stop.is_set():
+            raise _Stopped
+
+
+def default_jobs() -> int:
+    """Return how many competitions to prepare at a time unless told."""
+    return min(4, os.cpu_count() or 1)

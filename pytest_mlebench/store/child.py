@@ -1,0 +1,38 @@
+"""Prepare in a process of its own: many at a time, and an out-of-memory kill hits nobody else.
+
+Not below ``preparing``, so that the child imports only what its competition needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pytest_mlebench.competition import Competition, read_competition
+from pytest_mlebench.errors import PreparationError
+from pytest_mlebench.host.child_process import problem, run_apart, serve
+
+KILLED = -9
+
+
+def prepare_apart(competition: Competition, raw: Path, public: Path, private: Path) -> None:
+    """Run ``Competition.prepare`` in a child: an out-of-memory kill hits nobody else."""
+    done = run_apart(__name__, *map(str, (competition.folder, raw, public, private)))
+    if done.returncode == 0:
+        return
+    if text := problem(done):
+        raise PreparationError(text)
+    if done.returncode == KILLED:
+        text = "its preparation was killed: out of memory? use fewer --jobs"
+    else:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        text = f"its preparation ended with {done.returncode}: {''.join(last)}"
+    raise PreparationError(f"{competition.id}: {text}")
+
+
+def _prepare(folder: str, raw: str, public: str, private: str) -> None:
+    read_competition(Path(folder)).prepare(Path(raw), Path(public), Path(private))
+
+
+if __name__ == "__main__":
+    sys.exit(serve(_prepare))

@@ -1,0 +1,245 @@
+"""The dataset store: every competition prepared once, whole or not at all."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_mlebench.competition import Competition
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import DatasetError
+from pytest_mlebench.kaggle.download import forget_zip
+from pytest_mlebench.store import verify
+from pytest_mlebench.store.child import prepare_apart
+from pytest_mlebench.store.lock import Busy, Say, exclusive
+from pytest_mlebench.store.marker import Marker, Verified, code_hash, read_marker
+from pytest_mlebench.store.obtain import KeepRaw, Place, clear, keep, leftovers, obtain
+from pytest_mlebench.store.progress import Progress, silent, told
+from pytest_mlebench.store.swap import exchange
+
+logger = logging.getLogger(__name__)
+
+SCRATCH = ".tmp-"
+REPLACED = ".old-"
+DRAFTS = (".lease.*", "..lease.*", "..raw.json.*", ".{id}.zip.*", "prepared/..mlebench.json.*")
+
+
+class Store:
+    """A folder of datasets: ``<root>/<id>/{raw,prepared/public,prepared/private}``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    def folder(self, competition: Competition) -> Path:
+        """Return the folder of a competition."""
+        return self.root / competition.id
+
+    def prepared(self, competition: Competition) -> Path:
+        """Return the folder that holds ``public`` and ``private``."""
+        return self.folder(competition) / "prepared"
+
+    def find(self, competition: Competition) -> Dataset | None:
+        """Return the dataset if it is complete: by its marker, else by its verify.
+
+        What the reference implementation prepared has no marker; once its checksums have been
+        found right it gets one, unless the store is read-only.
+        """
+        prepared = self.prepared(competition)
+        if not prepared.is_dir():
+            return None
+        marker = read_marker(prepared)
+        if marker is None:
+            marker = _adopt(competition, prepared)
+        if marker is None:
+            return None
+        if not marker.fits(competition, prepared):
+            return None
+        return Dataset(competition, prepared / "public", prepared / "private", marker.verified)
+
+    def ensure(
+        self,
+        competition: Competition,
+        *,
+        prepare: bool = True,
+        verify: bool = True,
+        progress: Say | None = None,
+        keep_raw: KeepRaw = "none",
+        source: Path | None = None,
+        apart: bool = False,
+    ) -> Dataset:
+        """Return the dataset, made now if it is missing, by one process while others wait.
+
+        *source* is a folder with zips or raw trees to take instead of downloading; *apart*
+        prepares in a process of its own.
+        """
+        found = self.find(competition)
+        if found is not None and not (verify and found.verified == "off"):
+            self._tidy_after_a_kill(competition)
+            return found
+        if not prepare and found is None:
+            raise DatasetError(
+                f"{competition.id}: not prepared in {self.root}: "
+                f"run pytest-mlebench prepare --competition {competition.id}"
+            )
+        wanted = _Wanted(verify, keep_raw, source, apart, told(progress or logger.info))
+        with _our_errors(competition, self.root), self._turn(competition, wanted) as scratch:
+            found = self.find(competition)  # while we waited, somebody may have made it
+            if found is None:
+                self._make(competition, scratch, wanted)
+            elif verify and found.verified == "off":
+                self._verify_again(competition)
+        made = self.find(competition)
+        if made is None:
+            raise DatasetError(f"{competition.id}: vanished from {self.root} while it was prepared")
+        return made
+
+    @contextmanager
+    def _turn(self, competition: Competition, wanted: _Wanted) -> Iterator[Path]:
+        """Hold the competition's folder, tidy after the dead, yield a scratch folder in it."""
+        folder = self.folder(competition)
+        folder.mkdir(parents=True, exist_ok=True)
+        with exclusive(folder, competition.id, wanted.progress) as turn:
+            _tidy(folder)
+            scratch = folder / f"{SCRATCH}{turn}"
+            scratch.mkdir()
+            try:
+                yield scratch
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    def _make(self, competition: Competition, scratch: Path, wanted: _Wanted) -> None:
+        place = Place(competition, self.folder(competition))
+        raw = obtain(
+            place,
+            scratch,
+            verify=wanted.verify,
+            source=wanted.source,
+            progress=wanted.progress,
+        )
+        wanted.progress(f"{competition.id}: preparing")
+        new = scratch / "prepared"
+        run = prepare_apart if wanted.apart else Competition.prepare
+        run(competition, raw.path, new / "public", new / "private")
+        marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")
+        replace(marker, origin=raw.origin).write(new)
+        keep(place, raw, wanted.keep_raw)
+        _move(new, self.prepared(competition), scratch)
+        clear(place)
+        wanted.progress(f"{competition.id}: prepared")
+
+    def _tidy_after_a_kill(self, competition: Competition) -> None:
+        """Remove what a process left that was killed after its work was done."""
+        folder = self.folder(competition)
+        place = Place(competition, folder)
+        traces = any(path.name.startswith((SCRATCH, ".lease")) for path in folder.iterdir())
+        if not traces and not leftovers(place):
+            return
+        with suppress(Busy, OSError), exclusive(folder, competition.id, silent, wait=False):
+            _tidy(folder)
+            clear(place)
+
+    def _verify_again(self, competition: Competition) -> None:
+        """Verify now what was prepared with verification off."""
+        prepared = self.prepared(competition)
+        before = read_marker(prepared)
+        marker = _verified(competition, prepared)
+        replace(marker, origin=before.origin if before else {}).write(prepared)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """How a dataset is to be made."""
+
+    verify: bool
+    keep_raw: KeepRaw
+    source: Path | None
+    apart: bool
+    progress: Progress
+
+
+def _verified(competition: Competition, prepared: Path) -> Marker:
+    """Return the marker of files that match their published sums, or raise DatasetError."""
+    if not verify.expected(competition):
+        return _marker(competition, prepared, "none")
+    comparison = verify.verify(competition, prepared, "fetch the raw files again")
+    return _marker(competition, prepared, "checksums", comparison.sums)
+
+
+def _adopt(competition: Competition, prepared: Path) -> Marker | None:
+    """Mark what was made elsewhere, if its sums are right, so that it need not be read again."""
+    if not verify.expected(competition):
+        return None
+    comparison = verify.compare(competition, prepared)
+    if comparison.wrong:
+        return None
+    marker = _marker(competition, prepared, "checksums", comparison.sums)
+    try:
+        marker.write(prepared)
+    except OSError:
+        logger.debug("%s is read-only: it will be verified again next time", prepared)
+    return marker
+
+
+def _marker(
+    competition: Competition,
+    prepared: Path,
+    verified: Verified,
+    sums: Mapping[str, str] = MappingProxyType({}),
+) -> Marker:
+    """Return the marker of a prepared folder; *sums* are those that are known already."""
+    names = {f"public/{competition.sample}", f"private/{competition.answers}"}
+    names |= verify.expected(competition).keys()
+    if competition.source == "generated":  # they are small: all of them
+        names |= {p.relative_to(prepared).as_posix() for p in prepared.rglob("*")}
+    files = {name: prepared / name for name in sorted(names) if (prepared / name).is_file()}
+    return Marker(
+        competition=competition.id,
+        source=competition.source,
+        code=code_hash(competition),
+        verified=verified,
+        prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        files={
+            name: {"md5": sums.get(name) or verify.md5(path), "bytes": path.stat().st_size}
+            for name, path in files.items()
+        },
+    )
+
+
+def _tidy(folder: Path) -> None:
+    """Undo what a killed process left: its scratch folder, a replacement half done."""
+    for old in folder.glob(f"{SCRATCH}*/{REPLACED}prepared"):
+        if not (folder / "prepared").exists():
+            old.rename(folder / "prepared")
+    for scratch in folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(scratch, ignore_errors=True)
+    for pattern in DRAFTS:
+        for draft in folder.glob(pattern.format(id=folder.name)):
+            draft.unlink(missing_ok=True)
+    forget_zip(folder / f"{folder.name}.zip")
+
+
+def _move(new: Path, target: Path, scratch: Path) -> None:
+    """Put *new* in the place of *target*, at once where the system can exchange two names."""
+    if not target.exists():
+        new.rename(target)
+    elif not exchange(new, target):
+        target.rename(scratch / f"{REPLACED}{target.name}")  # a kill here is undone by _tidy
+        new.rename(target)
+
+
+@contextmanager
+def _our_errors(competition: Competition, root: Path) -> Iterator[None]:
+    """Say what a full disk or a read-only store means."""
+    try:
+        yield
+    except OSError as error:
+        raise DatasetError(
+            f"{competition.id}: cannot write to the dataset store {root}: "
+            f"{error.strerror or error}: choose another with --mle-data-dir"
+        ) from error

@@ -1,0 +1,121 @@
+"""Two reports compared."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from reporting import REAL_REPORTS, errored, graded
+from scipy import stats
+
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.compare import compare, comparison_lines, permutation_test
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.membership import Membership
+from pytest_mlebench.reports.report import Report
+
+
+def _report(medals: str, seed: int = 0, **disclosure: str) -> Report:
+    """Return a report of the competitions a, b, … with a gold medal where *medals* has a G."""
+    results = (
+        graded(chr(97 + number), seed, Medal.GOLD if letter == "G" else Medal.NONE)
+        for number, letter in enumerate(medals)
+    )
+    return Report(tuple(results), Disclosure(**disclosure))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("lost", "won"), [(5, 0), (5, 2), (1, 8), (0, 0), (3, 3)])
+def test_with_one_seed_it_is_the_exact_sign_test(lost: int, won: int) -> None:
+    pairs = [(1, 1, 0, 1)] * lost + [(0, 1, 1, 1)] * won + [(1, 1, 1, 1)] * 4
+    two_sided, worse = permutation_test(pairs)
+    if lost + won:
+        assert two_sided == pytest.approx(stats.binomtest(won, won + lost).pvalue)
+        assert worse == pytest.approx(stats.binomtest(won, won + lost, alternative="less").pvalue)
+    else:
+        assert (two_sided, worse) == (1, 1)
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_it_equals_dealing_all_runs_anew_by_hand(case: int) -> None:
+    draw = random.Random(case)
+    pairs = []
+    for _ in range(3):
+        a, b = draw.randint(1, 3), draw.randint(1, 3)
+        pairs.append((draw.randint(0, a), a, draw.randint(0, b), b))
+    choices = []
+    for x, a, y, b in pairs:
+        runs = [1] * (x + y) + [0] * (a + b - x - y)
+        hits = [sum(deal) for deal in itertools.combinations(runs, b)]
+        choices.append([hit / b - (x + y - hit) / a for hit in hits])
+    observed = sum(y / b - x / a for x, a, y, b in pairs)
+    sums = [sum(choice) for choice in itertools.product(*choices)]
+    two_sided = sum(abs(value) >= abs(observed) - 1e-9 for value in sums) / len(sums)
+    worse = sum(value <= observed + 1e-9 for value in sums) / len(sums)
+    assert permutation_test(pairs) == pytest.approx((two_sided, worse))
+
+
+def test_five_medals_lost_and_none_won_is_a_regression() -> None:
+    found = compare(_report("GGGGG.."), _report("......."))
+    assert found.regression() == (
+        "any-medal rate fell from 71.43 % to 0.00 % on 7 competitions: "
+        "a significant regression (p = 0.031, under 0.05)"
+    )
+
+
+def test_four_medals_lost_may_be_chance() -> None:
+    assert compare(_report("GGGG..."), _report(".......")).regression() is None
+
+
+def test_a_gain_is_no_regression() -> None:
+    assert compare(_report("......."), _report("GGGGGGG")).regression() is None
+
+
+def test_missing_runs_count_against_the_report_that_lacks_them() -> None:
+    after = Report(tuple(errored(letter) for letter in "abcdefg"))
+    assert compare(_report("GGGGGG."), after).regression() is not None
+
+
+def test_only_what_both_have_is_compared_and_the_rest_is_named() -> None:
+    found = compare(_report("GG."), Report((graded("b", 0, Medal.GOLD), graded("z"))))
+    assert list(found.pairs) == ["b"]
+    assert (found.only_before, found.only_after) == (("a", "c"), ("z",))
+    texts = [line.text for line in comparison_lines(found)]
+    assert "only in A (2): a, c" in texts
+    assert "only in B (1): z" in texts
+
+
+def test_nothing_in_common_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the two reports have no competition in common"):
+        compare(_report("G"), Report((graded("z"),)))
+
+
+def test_demonstrations_are_left_out_beside_others() -> None:
+    membership = Membership({"demo": ("a",), "low": ("b",)})
+    before, after = _report("GG"), _report(".G")
+    found = compare(
+        Report(before.results, membership=membership), Report(after.results, membership=membership)
+    )
+    assert list(found.pairs) == ["b"]
+
+
+def test_conditions_that_are_not_alike_are_said() -> None:
+    found = compare(_report("G", agent="x", network="none"), _report("G", agent="x"))
+    assert found.conditions == ("network: none -> unknown",)
+
+
+def test_lines_fit_80_columns_and_mark_what_changed() -> None:
+    found = compare(Report.read(REAL_REPORTS[0]), Report.from_reference(REAL_REPORTS[1:]))
+    lines = [line.text for line in comparison_lines(found)]
+    assert all(len(line) <= 80 and line.isprintable() for line in lines)
+    any_medal = next(line for line in lines if line.startswith("any medal"))
+    assert any_medal.split() == ["any", "medal", "42.67", "44.00", "+1.33", "0.771"]
+    assert "cassava-leaf-disease-classification       + .        SB" in "\n".join(lines)
+
+
+def test_the_same_reports_give_the_same_interval_again() -> None:
+    first, second = (compare(_report("GGG...."), _report("G.G.G..")) for _ in range(2))
+    assert first == second
+    low, high = first.differences["any_medal"].interval
+    assert low < first.differences["any_medal"].change < high

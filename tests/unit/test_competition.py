@@ -1,0 +1,146 @@
+"""Competitions as data: strict reading, lazy loading, whole preparation or none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_mlebench import list_competitions, load_competition
+from pytest_mlebench.competition import read_competition
+from pytest_mlebench.errors import (
+    CompetitionFileError,
+    ConfigError,
+    GraderError,
+    InvalidSubmission,
+    PreparationError,
+)
+from pytest_mlebench.registry import Registry, builtin_competitions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of a competition to be spoilt."""
+    target = tmp_path / "competitions" / "demo-bakery"
+    shutil.copytree(builtin_competitions() / "demo-bakery-orders", target)
+    return target
+
+
+def change(folder: Path, before: str, after: str) -> None:
+    path = folder / "competition.toml"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after, 1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('title = "Bakery Orders"\n', "", "competition.toml: title is missing"),
+        ("title =", "tittle =", "competition.toml: title is missing, did you mean 'tittle'?"),
+        (
+            'category = "',
+            'colour = "red"\ncategory = "',
+            "competition.toml: colour is not a known key",
+        ),
+        (
+            'title = "Bakery Orders"',
+            "title = 3",
+            "competition.toml: title must be a string, given: 3",
+        ),
+        ('"demo"', '"easy"', "complexity must be one of low, medium, high, dev, demo, custom"),
+        ("teams = 240", "teams = 0", "leaderboard: teams must be positive, given: 0"),
+        ("teams = 240", "teams = true", "leaderboard: teams must be a whole number, given: True"),
+        ("percentiles = [", "percentiles = [1.0,", "percentiles must have 101 numbers, given: 102"),
+        ('direction = "lower"\n', "", "metric: direction is missing"),
+        ("title = ", "title = = ", "competition.toml: not valid TOML:"),
+    ],
+)
+def test_a_wrong_key_names_file_and_key(
+    folder: Path, before: str, after: str, message: str
+) -> None:
+    change(folder, before, after)
+    with pytest.raises(CompetitionFileError, match=re.escape(message)):
+        read_competition(folder)
+
+
+def test_an_unknown_metric_suggests_known_ones(folder: Path) -> None:
+    (folder / "grade.py").unlink()
+    change(folder, 'name = "cost of wrong orders"', 'name = "rsme"')
+    with pytest.raises(CompetitionFileError, match="'rsme' is not a known metric, did you mean"):
+        read_competition(folder)
+
+
+def test_the_rules_of_a_submission_are_strict_too(folder: Path) -> None:
+    change(folder, 'kind = "number"', 'kynd = "number"')
+    with pytest.raises(CompetitionFileError, match="submission: kynd is not a known key"):
+        _ = read_competition(folder).rules
+
+
+def test_preparation_that_fails_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:
+    raw, public = tmp_path / "data/raw", tmp_path / "data/public"
+    raw.mkdir(parents=True)
+    (raw / "days.csv").write_text("id,shop\n1,a\n")
+    competition = read_competition(folder)
+    with pytest.raises(PreparationError, match=r"demo-bakery: .*days.csv has no column 'day'"):
+        competition.prepare(raw, public, tmp_path / "data/private")
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["raw"]
+
+
+def test_a_failing_preparation_keeps_what_was_there(folder: Path, tmp_path: Path) -> None:
+    competition = read_competition(folder)
+    raw, public, private = (tmp_path / "data" / name for name in ("raw", "public", "private"))
+    raw.mkdir(parents=True)
+    competition.generate(raw)
+    competition.prepare(raw, public, private)
+    before = (public / "train.csv").read_bytes()
+    (raw / "days.csv").write_bytes(b"\xff\xfe broken")
+    with pytest.raises(PreparationError, match=r"days\.csv"):
+        competition.prepare(raw, public, private)
+    assert (public / "train.csv").read_bytes() == before
+
+
+def test_a_bug_in_a_grader_is_not_the_agents_fault(folder: Path, tmp_path: Path) -> None:
+    (folder / "grade.py").write_text("def grade(submission, answers, **_):\n    return 1 / 0\n")
+    competition = read_competition(folder)
+    raw, public, private = (tmp_path / name for name in ("raw", "public", "private"))
+    raw.mkdir()
+    competition.generate(raw)
+    competition.prepare(raw, public, private)
+    sample = tmp_path / "submission.csv"
+    shutil.copy(public / "sample_submission.csv", sample)
+    competition.check(sample, public)
+    with pytest.raises(GraderError, match="the grader failed: ZeroDivisionError"):
+        competition.score(sample, private)
+    sample.write_text("id\n1\n")
+    with pytest.raises(InvalidSubmission, match="column 'loaves' is missing"):
+        competition.score(sample, private)
+
+
+def test_every_split_is_made_of_competitions_of_its_complexity() -> None:
+    sizes = {"low": 22, "medium": 38, "high": 15, "dev": 7}
+    for name, size in sizes.items():
+        ids = list_competitions(name)
+        assert len(ids) == len(set(ids)) == size
+        assert {load_competition(i).complexity for i in ids} == {name}
+    assert len(list_competitions("all")) == 75
+    assert list_competitions("lite") == list_competitions("low")
+    assert set(list_competitions("systemcard")) <= set(list_competitions("all"))
+
+
+def test_every_competition_is_described_and_of_some_size() -> None:
+    for competition_id in list_competitions():
+        competition = load_competition(competition_id)
+        lines = competition.description.splitlines()
+        assert lines[0].startswith("# ")
+        assert 30 <= len(lines) <= 130, competition_id
+        for path in competition.folder.glob("*.py"):
+            assert len(path.read_text().splitlines()) < 200
+
+
+def test_two_competitions_of_one_name_are_refused(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "demo-digits")
+    with pytest.raises(ConfigError, match="two competitions are called 'demo-digits'"):
+        Registry([folder.parent])

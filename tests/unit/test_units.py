@@ -1,0 +1,65 @@
+"""Limits as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_mlebench._units import parse_duration, parse_size, show_duration
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.limits import STANDARD, Limits
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("24h", 86_400), ("1h30m", 5_400), ("90s", 90), ("1.5m", 90), ("45", 45), ("2d", 172_800)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text, "--x") == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("440GB", 440 * 10**9),
+        ("16GiB", 16 * 2**30),
+        ("1000", 1000),
+        ("1.5 MB", 1_500_000),
+        ("2t", 2 * 10**12),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text, "--x") == size
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1h", "0s", "h", "1x"])
+def test_wrong_durations_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--x must be"):
+        parse_duration(text, "--x")
+
+
+@pytest.mark.parametrize("text", ["", "lots", "-1GB", "0", "1XB"])
+def test_wrong_sizes_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--x must be"):
+        parse_size(text, "--x")
+
+
+def test_the_standard_limits_are_those_of_the_benchmark() -> None:
+    shown = STANDARD.describe()
+    assert (shown["time"], shown["cpus"], shown["memory"]) == ("24h", "36", "440GB")
+    assert (shown["gpus"], shown["gpu_memory"]) == ("1", "24GB")
+    assert STANDARD.deviations() == {}
+
+
+def test_deviations_name_what_is_and_what_is_standard() -> None:
+    limits = Limits.from_table({"time": "12h", "gpus": 0}, where="here", base=STANDARD)
+    assert limits.deviations() == {"time": ("12h", "24h"), "gpus": ("0", "1")}
+
+
+def test_an_unknown_limit_suggests_a_known_one() -> None:
+    with pytest.raises(ConfigError, match="unknown limit in here: 'memry', did you mean 'memory'"):
+        Limits.from_table({"memry": "1GB"}, where="here", base=STANDARD)
+
+
+def test_what_is_shown_can_be_read_again() -> None:
+    for seconds in (1, 59, 60, 3_661, 86_400):
+        assert parse_duration(show_duration(seconds), "--x") == seconds
