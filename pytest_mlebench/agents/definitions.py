@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_mlebench import __version__
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.agents import agent_toml, reference
+from pytest_mlebench.agents import agent_toml, reference_config
 from pytest_mlebench.errors import ConfigError
 
 ENTRY_POINTS = "pytest_mlebench.agents"
@@ -47,17 +47,17 @@ def at_path(path: Path) -> Definition | None:
     path = path.resolve()
     if path.is_dir():
         file = path / agent_toml.FILE
-        return at_path(file if file.is_file() else path / reference.FILE)
+        return at_path(file if file.is_file() else path / reference_config.FILE)
     if path.suffix == ".toml" and path.is_file():
         return Definition(path.parent.name, str(path), partial(agent_toml.read_agent, path))
-    if path.name == reference.FILE and path.is_file() and _is_ours(path):
-        return Definition(path.parent.name, str(path), partial(reference.read_agent, path))
+    if path.name == reference_config.FILE and path.is_file() and _is_ours(path):
+        return Definition(path.parent.name, str(path), partial(reference_config.read_agent, path))
     return None
 
 
 def _is_ours(file: Path) -> bool:
     """Tell the reference's ``config.yaml`` from others of that name, even if it is broken."""
-    return bool(reference.list_ids(file)) or (file.parent / agent_toml.START).is_file()
+    return bool(reference_config.list_ids(file)) or (file.parent / agent_toml.START).is_file()
 
 
 def builtin_agent(name: str) -> Agent:
@@ -81,9 +81,11 @@ def _in_folders(folder: Path) -> Iterator[Definition]:
             continue
         yield definition
         file = Path(definition.where)
-        for agent_id in reference.list_ids(file) if file.name == reference.FILE else ():
+        for agent_id in (
+            reference_config.list_ids(file) if file.name == reference_config.FILE else ()
+        ):
             if agent_id != definition.name:
-                load = partial(reference.read_agent, file, agent_id)
+                load = partial(reference_config.read_agent, file, agent_id)
                 yield Definition(agent_id, definition.where, load)
 
 

@@ -66,14 +66,16 @@ def _existing(name: str, rootdir: Path) -> Path | None:
 
 def _variant(name: str, rootdir: Path) -> Agent | None:
     """Return the agent ``aide/dev`` of ``…/agents/aide/config.yaml`` for ``…/agents/aide/dev``."""
-    from pytest_mlebench.agents import reference  # late: only for a name that is nothing else
+    from pytest_mlebench.agents import (
+        reference_config,  # late: only for a name that is nothing else
+    )
 
     for path in _places(name, rootdir):
         for folder in path.parents:
-            file = folder / reference.FILE
+            file = folder / reference_config.FILE
             agent_id = path.relative_to(folder.parent).as_posix()
-            if os.path.isfile(file) and agent_id in reference.list_ids(file):  # noqa: PTH113  # same
-                return reference.read_agent(file, agent_id)
+            if os.path.isfile(file) and agent_id in reference_config.list_ids(file):  # noqa: PTH113  # same
+                return reference_config.read_agent(file, agent_id)
     return None
 
 

@@ -28,7 +28,7 @@ from pytest_mlebench.errors import ConfigError, InfrastructureError, UnknownName
 from pytest_mlebench.grade import grade_submission
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
-from pytest_mlebench.reports.formats.reference import to_reference
+from pytest_mlebench.reports.formats.reference_report import to_reference
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result, json_table
 from pytest_mlebench.reports.summary import problem_lines, summary_lines

@@ -22,7 +22,7 @@ from pytest_mlebench.commands.shared import (
 )
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.kaggle.descriptions import original_description
-from pytest_mlebench.store.bulk import Outcome, default_jobs, prepare_selection
+from pytest_mlebench.store.bulk import Preparation, default_jobs, prepare_selection
 from pytest_mlebench.store.obtain import KEEP_RAW
 from pytest_mlebench.store.progress import on_terminal
 from pytest_mlebench.store.store import Store
@@ -91,7 +91,7 @@ def _run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--jobs must be at least 1, given: {args.jobs}")
     store = Store(store_folder(args))
     with on_terminal() as progress:
-        outcomes = prepare_selection(
+        preparations = prepare_selection(
             registry,
             ids,
             store,
@@ -102,17 +102,17 @@ def _run(args: argparse.Namespace) -> int:
             progress=progress,
         )
         if args.description == "kaggle":
-            for outcome in outcomes:
-                original_description(outcome.competition, store, progress)
-    return _summary(outcomes, store)
+            for preparation in preparations:
+                original_description(preparation.competition, store, progress)
+    return _summary(preparations, store)
 
 
-def _summary(outcomes: list[Outcome], store: Store) -> int:
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    for outcome in failed:
-        say(f"FAILED {outcome.error}")
-    unverified = sum(o.dataset is not None and o.dataset.verified == "off" for o in outcomes)
+def _summary(preparations: list[Preparation], store: Store) -> int:
+    failed = [preparation for preparation in preparations if preparation.error is not None]
+    for preparation in failed:
+        say(f"FAILED {preparation.error}")
+    unverified = sum(o.dataset is not None and o.dataset.verified == "off" for o in preparations)
     note = f", {unverified} not verified" if unverified else ""
-    done = len(outcomes) - len(failed)
-    say(f"{done} of {len(outcomes)} competition(s) prepared in {store.root}{note}")
+    done = len(preparations) - len(failed)
+    say(f"{done} of {len(preparations)} competition(s) prepared in {store.root}{note}")
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""Progress while attempts run: how many run and are over, medals so far, time left."""
+"""LiveStatus while attempts run: how many run and are over, medals so far, time left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ON_TERMINAL = 30.0  # seconds between lines where a person looks
 IN_LOG = 300.0  # and where a log is written
 
 
-class Progress:
+class LiveStatus:
     """A thread that reads the run's records now and then and prints a line."""
 
     def __init__(

@@ -143,7 +143,9 @@ class MleSession:
             from pytest_mlebench.sandbox.docker import DockerSandbox  # late on purpose: heavy
 
             return DockerSandbox(cache=self.run_folder.parent / ".docker", hidden=self.hidden)
-        from pytest_mlebench.sandbox.process.sandbox import ProcessSandbox  # late on purpose: heavy
+        from pytest_mlebench.sandbox.process.process_sandbox import (
+            ProcessSandbox,  # late on purpose: heavy
+        )
 
         return ProcessSandbox()
 

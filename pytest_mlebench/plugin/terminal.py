@@ -23,7 +23,7 @@ from pytest_mlebench.reports.summary import Line, check_gates, problem_lines, su
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-    from pytest_mlebench.plugin.live_status import Progress
+    from pytest_mlebench.plugin.live_status import LiveStatus
     from pytest_mlebench.reports.disclosure import Disclosure
     from pytest_mlebench.reports.report import Report
 
@@ -40,7 +40,7 @@ class Terminal:
         self.written: list[Path] = []
         self.comparison: list[Line] = []
         self.report: Report | None = None
-        self.progress: Progress | None = None
+        self.progress: LiveStatus | None = None
         self._lock: BaseFileLock | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -216,12 +216,12 @@ class Terminal:
         if not keys or config.option.collectonly or self.progress is not None:
             return
         from pytest_mlebench.attempts.plan import write_plan
-        from pytest_mlebench.plugin.live_status import Progress
+        from pytest_mlebench.plugin.live_status import LiveStatus
 
         write_plan(self.session.run_folder, self.expected, self._disclosure())
         reporter = config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None and config.option.verbose >= 0:
-            self.progress = Progress(reporter, self.session.run_folder, tuple(self.expected))
+            self.progress = LiveStatus(reporter, self.session.run_folder, tuple(self.expected))
             self.progress.start()
 
     def _all_results(self) -> tuple[Result, ...]:

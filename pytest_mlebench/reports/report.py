@@ -59,11 +59,11 @@ class Report:
     @classmethod
     def read(cls, path: Path | str, registry: Registry | None = None) -> Report:
         """Read a report of our own, or one grading report of the reference implementation."""
-        from pytest_mlebench.reports.formats import json_file, reference  # late on purpose
+        from pytest_mlebench.reports.formats import json_file, reference_report  # late on purpose
 
         path = Path(path)
         data = json_file.load(path)
-        if reference.is_reference(data):
+        if reference_report.is_reference(data):
             return cls.from_reference([path], registry=registry)
         return json_file.parse(data, str(path))
 
@@ -72,9 +72,9 @@ class Report:
         cls, paths: Sequence[Path | str], registry: Registry | None = None
     ) -> Report:
         """Read grading reports of the reference implementation, one file per seed."""
-        from pytest_mlebench.reports.formats import reference  # late on purpose
+        from pytest_mlebench.reports.formats import reference_report  # late on purpose
 
-        return reference.read([Path(path) for path in paths], registry or Registry())
+        return reference_report.read([Path(path) for path in paths], registry or Registry())
 
     @classmethod
     def from_run(cls, folder: Path | str, registry: Registry | None = None) -> Report:
@@ -102,10 +102,10 @@ class Report:
 
     @classmethod
     def _seeds(cls, files: Sequence[Path], registry: Registry | None) -> Report:
-        from pytest_mlebench.reports.formats import json_file, reference  # late on purpose
+        from pytest_mlebench.reports.formats import json_file, reference_report  # late on purpose
 
         for path in files:
-            if not reference.is_reference(json_file.load(path)):
+            if not reference_report.is_reference(json_file.load(path)):
                 raise ConfigError(
                     f"{path}: several files are read as the seeds of one agent, which takes "
                     "grading reports of the reference implementation; this is none"
@@ -125,9 +125,9 @@ class Report:
 
     def to_reference(self, seed: int) -> dict[str, Any]:
         """Return the results of one seed as a grading report of the reference implementation."""
-        from pytest_mlebench.reports.formats import reference  # late on purpose
+        from pytest_mlebench.reports.formats import reference_report  # late on purpose
 
-        return reference.to_reference(
+        return reference_report.to_reference(
             [result for result in self.results if result.seed == seed], self.created
         )
 

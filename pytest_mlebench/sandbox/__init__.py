@@ -53,7 +53,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ending:
     """How an attempt ended. A sandbox that failed itself raises SandboxError instead."""
 
     reason: Reason
@@ -76,7 +76,7 @@ class Sandbox(Protocol):
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
 
 

@@ -49,7 +49,7 @@ _MUDDLED = (BadRequest, asyncio.LimitOverrunError)
 logger = logging.getLogger(__name__)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Say in a few words why a request does not go out."""
 
 
@@ -181,7 +181,7 @@ class Egress:
             return
         try:
             theirs, them = await self._connect(request)
-        except Refused as problem:
+        except RequestRefused as problem:
             self._note(started, request, "refused", str(problem))
             await _say(writer, 403, f"{request.where} is refused: {problem}")
             return
@@ -201,12 +201,12 @@ class Egress:
     async def _connect(self, request: Request) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         rule = next((r for r in self._rules if r.admits(request.host, request.port)), None)
         if rule is None:
-            raise Refused("it is not on the list of --mle-network")
+            raise RequestRefused("it is not on the list of --mle-network")
         async with asyncio.timeout(_CONNECT):
             found = await self._resolve(request.host, request.port)
             addresses = [address for address in found if rule.trusts(address)]
             if found and not addresses:
-                raise Refused("its name leads to an address that is not public")
+                raise RequestRefused("its name leads to an address that is not public")
             problem: OSError = OSError("no such host")
             for address in addresses:  # the very ones that were looked at, not looked up again
                 try:

@@ -30,7 +30,7 @@ HIGHEST_RATIO = 30
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Preparation:
     """What became of one competition."""
 
     competition: Competition
@@ -56,13 +56,13 @@ def prepare_selection(
     source: Path | None = None,
     verify: bool = True,
     progress: Say | None = None,
-) -> list[Outcome]:
+) -> list[Preparation]:
     """Prepare competitions; one that fails does not keep the others from being prepared."""
     competitions = [registry.load(competition_id) for competition_id in ids]
     teller = _Stoppable(told(progress or silent))
     preflight(competitions, store, jobs=jobs, keep_raw=keep_raw, source=source, progress=teller)
 
-    def prepare(competition: Competition) -> Outcome:
+    def prepare(competition: Competition) -> Preparation:
         try:
             dataset = store.ensure(
                 competition,
@@ -74,8 +74,8 @@ def prepare_selection(
             )
         except MlebenchError as error:
             teller(f"{competition.id}: failed")
-            return Outcome(competition, None, error)
-        return Outcome(competition, dataset, None)
+            return Preparation(competition, None, error)
+        return Preparation(competition, dataset, None)
 
     if jobs == 1:
         return [prepare(competition) for competition in competitions]
@@ -215,21 +215,21 @@ def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw
 
 
 def _in_threads(
-    prepare: Callable[[Competition], Outcome],
+    prepare: Callable[[Competition], Preparation],
     competitions: Sequence[Competition],
     jobs: int,
     teller: _Stoppable,
-) -> list[Outcome]:
+) -> list[Preparation]:
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="mle-prepare")
     try:
         futures = {pool.submit(prepare, each): each.id for each in competitions}
-        outcomes = {futures[done]: done.result() for done in as_completed(futures)}
+        preparations = {futures[done]: done.result() for done in as_completed(futures)}
     except BaseException:
         teller.stop.set()  # an interrupt: downloads end at their next block
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    return [outcomes[each.id] for each in competitions]
+    return [preparations[each.id] for each in competitions]
 
 
 class _Stopped(BaseException):

@@ -29,7 +29,7 @@ class Lines:
         self.say = say
         self.every = every
         self._lock = threading.Lock()
-        self._rates: dict[str, Rate] = {}
+        self._rates: dict[str, TransferRate] = {}
 
     def __call__(self, text: str) -> None:
         self.say(text)
@@ -37,7 +37,7 @@ class Lines:
     def transfer(self, name: str, done: int, total: int | None) -> None:
         """Tell a download's progress, now and then."""
         with self._lock:
-            rate = self._rates.setdefault(name, Rate(done))
+            rate = self._rates.setdefault(name, TransferRate(done))
             if done == total:
                 del self._rates[name]
                 line = f"{name}: {size(done)} downloaded, {size(rate.average(done))}/s"
@@ -48,7 +48,7 @@ class Lines:
         self.say(line)
 
 
-class Rate:
+class TransferRate:
     """How fast a download is, from where it began."""
 
     def __init__(self, done: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import InvalidSubmission
 from pytest_mlebench.limits import Limits, demo_limits
-from pytest_mlebench.sandbox import Job, Outcome
-from pytest_mlebench.sandbox.process.sandbox import ProcessSandbox
+from pytest_mlebench.sandbox import Ending, Job
+from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
 HELPERS = Path(__file__).parent  # for programs of their own that use this module
 CANARY = "canary-7f3a9c"
@@ -84,7 +84,7 @@ class Finished:
     """A job and how it ended."""
 
     job: Job
-    outcome: Outcome
+    outcome: Ending
 
     @property
     def log(self) -> str:

@@ -44,9 +44,12 @@ def test_parallel_preparation_gives_the_same(
 
 def test_all_are_prepared(registry: Registry, store: Store) -> None:
     said: list[str] = []
-    outcomes = prepare_selection(registry, NAMES, store, progress=said.append)
-    assert [outcome.competition.id for outcome in outcomes] == list(NAMES)
-    assert all(outcome.dataset and outcome.dataset.answers.is_file() for outcome in outcomes)
+    preparations = prepare_selection(registry, NAMES, store, progress=said.append)
+    assert [preparation.competition.id for preparation in preparations] == list(NAMES)
+    assert all(
+        preparation.dataset and preparation.dataset.answers.is_file()
+        for preparation in preparations
+    )
     assert said[0] == "asking Kaggle for 4 competition(s)"
     assert sum(line.endswith(": prepared") for line in said) == 4
 
@@ -110,9 +113,9 @@ def test_one_that_fails_does_not_stop_the_others(
     registry: Registry, store: Store, make_competition: MakeCompetition
 ) -> None:
     make_competition("two", source="kaggle", prepare=PREPARE.replace("[:15]", "['x']"))
-    outcomes = prepare_selection(registry, NAMES, store, jobs=2)
-    failed = [outcome for outcome in outcomes if outcome.error]
-    assert [outcome.competition.id for outcome in failed] == ["two"]
+    preparations = prepare_selection(registry, NAMES, store, jobs=2)
+    failed = [preparation for preparation in preparations if preparation.error]
+    assert [preparation.competition.id for preparation in failed] == ["two"]
     assert store.find(registry.load("four")) is not None
 
 

@@ -73,18 +73,18 @@ def test_all_82_are_prepared_from_kaggle_as_the_packs_say(
 ) -> None:
     assert len(IDS) == 82
     store = Store(tmp_path / "data")
-    outcomes = prepare_selection(registry, IDS, store)
-    assert [str(outcome.error) for outcome in outcomes if outcome.error] == []
-    for outcome in outcomes:
-        assert outcome.dataset is not None
-        assert outcome.dataset.verified == "checksums"
-        pack = Pack(outcome.competition.id)
-        for folder in (outcome.dataset.public, outcome.dataset.private):
+    preparations = prepare_selection(registry, IDS, store)
+    assert [str(preparation.error) for preparation in preparations if preparation.error] == []
+    for preparation in preparations:
+        assert preparation.dataset is not None
+        assert preparation.dataset.verified == "checksums"
+        pack = Pack(preparation.competition.id)
+        for folder in (preparation.dataset.public, preparation.dataset.private):
             expected = pack.prepared[folder.name]
             found = describe(folder, expected)
             repaired = pack.repaired(folder.name)
             assert found == expected | {name: found.get(name) for name in repaired}
-        left = {path.name for path in store.folder(outcome.competition).iterdir()}
+        left = {path.name for path in store.folder(preparation.competition).iterdir()}
         assert left == {"prepared", ".lock"}
     downloads = [asked for asked in kaggle.asked if asked.what == "blob"]
     assert sum(asked.headers.get("Range") is None for asked in downloads) == 82

@@ -14,7 +14,7 @@ sandbox is used.
 from __future__ import annotations
 
 from pytest_mlebench.sandbox.docker.cleanup import find_orphans, remove_orphans
+from pytest_mlebench.sandbox.docker.docker_sandbox import DockerSandbox
 from pytest_mlebench.sandbox.docker.engine import Engine, describe_engine
-from pytest_mlebench.sandbox.docker.sandbox import DockerSandbox
 
 __all__ = ["DockerSandbox", "Engine", "describe_engine", "find_orphans", "remove_orphans"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError, SandboxError
-from pytest_mlebench.sandbox import Job, Outcome, Reason
+from pytest_mlebench.sandbox import Ending, Job, Reason
 from pytest_mlebench.sandbox.collect import Collected, collect
 from pytest_mlebench.sandbox.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
@@ -24,7 +24,7 @@ from pytest_mlebench.sandbox.log import LogWriter
 from pytest_mlebench.sandbox.validator import Validator
 
 if TYPE_CHECKING:
-    from pytest_mlebench.sandbox.docker.sandbox import DockerSandbox
+    from pytest_mlebench.sandbox.docker.docker_sandbox import DockerSandbox
 
 SOCKET = "validator.sock"
 EGRESS_SOCKET = "egress.sock"
@@ -53,7 +53,7 @@ def proxy_environment(policy: str) -> dict[str, str]:
     return names | {name.lower(): value for name, value in names.items()}
 
 
-class Attempt:
+class Execution:
     """One job on its way through a container."""
 
     def __init__(self, sandbox: DockerSandbox, job: Job, *, grace: float) -> None:
@@ -64,7 +64,7 @@ class Attempt:
         self._phases: dict[str, float] = {}
         self._egress: Egress | None = None
 
-    def run(self) -> Outcome:
+    def run(self) -> Ending:
         """Run the job; whatever happens, nothing of it is left on the engine."""
         with ExitStack() as stack:
             with self._phase("prepare"):
@@ -87,7 +87,7 @@ class Attempt:
                 collected = self._collect(home)
         reason = final_reason(reason, end.exit_code, oom=end.oom_killed)
         facts = self._details(prepared, watch, end, log, collected)
-        return Outcome(
+        return Ending(
             reason=reason,
             exit_code=end.exit_code,
             seconds=seconds,

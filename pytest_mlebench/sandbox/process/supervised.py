@@ -17,7 +17,7 @@ from typing import NoReturn
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox.process.launch import Function, Order, forget_descriptors
 from pytest_mlebench.sandbox.process.process_tree import kill_by_variable
-from pytest_mlebench.sandbox.process.supervisor import READY, Ending, supervise
+from pytest_mlebench.sandbox.process.supervisor import READY, ProcessEnding, supervise
 
 _PACKAGE = Path(__file__).parents[3]
 _IMPORT = (
@@ -58,12 +58,12 @@ class Supervised:
             self._fail(word + self._read())
         return socket.socket(fileno=descriptors[0]) if descriptors else None
 
-    def wait_for_end(self) -> Ending:
+    def wait_for_end(self) -> ProcessEnding:
         """Wait until the agent and everything it started has ended."""
         answer = self._read()
         if not answer or b'"failed"' in answer:
             self._fail(answer)
-        return Ending(**json.loads(answer))
+        return ProcessEnding(**json.loads(answer))
 
     def _read(self) -> bytes:
         parts = []

@@ -51,7 +51,7 @@ _PATIENCE = 30.0  # seconds for killed processes to disappear
 
 
 @dataclass(frozen=True)
-class Ending:
+class ProcessEnding:
     """How an agent ended."""
 
     reason: Reason
@@ -101,7 +101,7 @@ class _Watch:
         self._peak = 0
         self._next_sample = 0.0
 
-    def run(self, function: Function | None) -> Ending:
+    def run(self, function: Function | None) -> ProcessEnding:
         """Start the agent, wait for the first reason to end it, and end it."""
         wakeups = self._handle_signals()
         kernel.adopt_orphans()
@@ -242,9 +242,9 @@ class _Watch:
         self._log.close()
         return survivors
 
-    def _ending(self, reason: Reason, seconds: float, survivors: int) -> Ending:
+    def _ending(self, reason: Reason, seconds: float, survivors: int) -> ProcessEnding:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return Ending(
+        return ProcessEnding(
             reason=reason,
             exit_code=_exit_code(self._tree.status),
             seconds=seconds,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_mlebench.agents.find import find_agent
-from pytest_mlebench.agents.reference import read_agent
+from pytest_mlebench.agents.reference_config import read_agent
 from pytest_mlebench.errors import ConfigError
 
 CONFIG = """

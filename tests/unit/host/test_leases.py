@@ -20,7 +20,7 @@ from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.host import leases
 from pytest_mlebench.host.leases import Capacity, Claim, Ledger, default_folder, lease_for
 from pytest_mlebench.limits import STANDARD, demo_limits, host_cpus
-from pytest_mlebench.sandbox.process.sandbox import ProcessSandbox
+from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
 GIB = 2**30
 HOST = Capacity(cpus=4, memory_bytes=16 * GIB, gpus=("GPU-a", "GPU-b"))

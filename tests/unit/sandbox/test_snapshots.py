@@ -15,7 +15,7 @@ from sandbox_job import Place, wait_until
 from pytest_mlebench.attempts.record import Run, Snapshot, read_run
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job, snapshots
-from pytest_mlebench.sandbox.process.sandbox import ProcessSandbox
+from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 from pytest_mlebench.sandbox.snapshots import Snapshots, kept_file, parse_every
 
 EVERY = 0.1

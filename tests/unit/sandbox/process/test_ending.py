@@ -14,8 +14,8 @@ import pytest
 from sandbox_job import HELPERS, Place, running, wait_until
 
 from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 from pytest_mlebench.sandbox.process.process_tree import _by_proc, _by_ps
-from pytest_mlebench.sandbox.process.sandbox import ProcessSandbox
 
 # A daemon by the book, deaf to SIGTERM: its parent is gone, its session and group are its own.
 DAEMON = """

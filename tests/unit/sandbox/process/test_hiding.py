@@ -12,7 +12,7 @@ import pytest
 from sandbox_job import CANARY, Finished, Place
 
 from pytest_mlebench.agent import Agent, AgentContext
-from pytest_mlebench.sandbox.process import kernel, landlock, sandbox, supervisor
+from pytest_mlebench.sandbox.process import kernel, landlock, process_sandbox, supervisor
 from pytest_mlebench.sandbox.process.landlock import visible
 
 # The strongest attacker: it knows where the answers are, and tries every way to them.
@@ -141,7 +141,7 @@ def test_a_search_for_the_answers_comes_out_empty(place: Place) -> None:
 def test_the_search_would_find_them_if_they_were_not_hidden(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox.landlock, "version", lambda: 0)
+    monkeypatch.setattr(process_sandbox.landlock, "version", lambda: 0)
     found = search(place).log.splitlines()
     assert f"FOUND {place.answers}" in found
     assert found[-1] == "searched"
@@ -217,7 +217,7 @@ def test_the_data_are_read_only_without_namespaces(
 def test_without_confinement_the_agent_changes_a_copy(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox.landlock, "version", lambda: 0)
+    monkeypatch.setattr(process_sandbox.landlock, "version", lambda: 0)
     done = place.run(shell="cd $DATA_DIR; echo x > train.csv; cat train.csv; rm -r images; ls")
     assert done.log == "x\ntrain.csv\n"
     assert done.outcome.details["confined"] is False

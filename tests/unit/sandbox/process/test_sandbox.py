@@ -15,8 +15,8 @@ from sandbox_job import Place, wait_until
 from pytest_mlebench.agent import Agent, AgentContext
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import demo_limits
-from pytest_mlebench.sandbox.process import sandbox, workspace
-from pytest_mlebench.sandbox.process.sandbox import ProcessSandbox
+from pytest_mlebench.sandbox.process import process_sandbox, workspace
+from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
 
 @pytest.fixture
@@ -334,7 +334,7 @@ class TestPreflight:
     def test_refuses_a_policy_that_the_kernel_cannot_enforce(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sandbox, "can_go_offline", lambda: False)
+        monkeypatch.setattr(process_sandbox, "can_go_offline", lambda: False)
         with pytest.raises(ConfigError) as caught:
             self.preflight(Agent("a", command=("true",)), "none")
         assert str(caught.value) == (
@@ -349,7 +349,7 @@ class TestPreflight:
         assert self.preflight(agent, "none") == ()
 
     def test_says_when_the_answers_cannot_be_hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sandbox.landlock, "version", lambda: 0)
+        monkeypatch.setattr(process_sandbox.landlock, "version", lambda: 0)
         assert self.preflight(Agent("a", command=("true",))) == (
             "process sandbox: the kernel offers no Landlock, a hostile agent could read "
             "the answers; use --mle-sandbox=docker",

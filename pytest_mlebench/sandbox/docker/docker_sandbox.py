@@ -12,11 +12,11 @@ from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, Claim
 from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits
-from pytest_mlebench.sandbox import Job, Outcome
+from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.docker.cleanup import remove_orphans
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
-from pytest_mlebench.sandbox.docker.execution import Attempt, engine_network
+from pytest_mlebench.sandbox.docker.execution import Execution, engine_network
 from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
 from pytest_mlebench.sandbox.docker.images import Image, Images
@@ -146,7 +146,7 @@ class DockerSandbox:
         """End the containers of dead workers: they let go of their leases when they died."""
         remove_orphans(self.engine)
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         if len(job.gpus) != job.limits.gpus:
             raise SandboxError(
@@ -156,4 +156,4 @@ class DockerSandbox:
         while self.left:
             self.left.pop().remove()
         with termination_interrupts():
-            return Attempt(self, job, grace=self._grace).run()
+            return Execution(self, job, grace=self._grace).run()

@@ -20,7 +20,7 @@ from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, Claim, host_capacity, require
 from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits, host_cpus
-from pytest_mlebench.sandbox import Job, Outcome, contract_environment
+from pytest_mlebench.sandbox import Ending, Job, contract_environment
 from pytest_mlebench.sandbox.collect import Refused, collect, remove_tree
 from pytest_mlebench.sandbox.process import landlock
 from pytest_mlebench.sandbox.process.launch import Order
@@ -78,7 +78,7 @@ class ProcessSandbox:
     def make_room(self) -> None:
         """Do nothing: what an attempt started here ends with the process that started it."""
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         bound = job.limits.submission_bytes
         with (
@@ -99,7 +99,7 @@ class ProcessSandbox:
                     artefacts=job.artefacts,
                     secrets=job.agent.secrets(),
                 )
-        return Outcome(
+        return Ending(
             reason=ending.reason,
             exit_code=ending.exit_code,
             seconds=ending.seconds,
