@@ -1,4 +1,4 @@
-"""Atomic writes: a file appears whole or not at all."""
+"""Files: atomic writes, which appear whole or not at all; and paths as people write them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ def atomic_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def short_path(path: Path) -> str:
+    """Return a path as one would type it: relative where it is below, with ``~`` for home."""
+    path = path.absolute()
+    for start, name in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if path.is_relative_to(start) and path != start:
+            return name + str(path.relative_to(start))
+    return str(path)
 
 
 def write_text(path: Path, text: str) -> None:

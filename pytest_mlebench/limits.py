@@ -48,6 +48,11 @@ class Limits:
             changes[field] = parse(value, f"{where}: {key}")
         return replace(base, **changes)  # type: ignore[arg-type]  # parsed just above
 
+    def with_limit(self, key: str, value: object, option: str) -> Limits:
+        """Return the limits with one of them changed by an option."""
+        field, parse = _KEYS[key]
+        return replace(self, **{field: parse(value, option)})  # type: ignore[arg-type]  # parsed
+
     def deviations(self, standard: Limits | None = None) -> dict[str, tuple[str, str]]:
         """Return ``{limit: (is, standard)}`` for every limit that is not the standard one."""
         other = STANDARD if standard is None else standard
@@ -65,6 +70,12 @@ class Limits:
     def to_dict(self) -> dict[str, float]:
         """Return the limits as plain numbers, for a record."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, float]) -> Limits:
+        """Return what ``to_dict`` wrote; keys of later versions are passed over."""
+        known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        return cls(**known)  # type: ignore[arg-type]  # the same numbers as were written
 
 
 def host_cpus() -> int:

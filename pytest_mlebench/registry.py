@@ -79,20 +79,22 @@ class Registry:
         return tuple(dict.fromkeys((*chosen, *ids)))
 
     def _ids_in(self, path: Path) -> tuple[str, ...]:
-        ids: list[str] = []
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, start=1):
-            competition_id = line.partition("#")[0].strip()
-            if not competition_id:
-                continue
+        ids = read_split(path)
+        for number, competition_id in ids.items():
             if competition_id not in self._folders:
                 raise UnknownName(
                     f"competition in {path} line {number}:", competition_id, self._folders
                 )
-            ids.append(competition_id)
         if not ids:
             raise ConfigError(f"{path} names no competition")
-        return tuple(ids)
+        return tuple(ids.values())
+
+
+def read_split(path: Path) -> dict[int, str]:
+    """Return the ids in a text file, one a line, by the number of their line."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    words = {number: line.partition("#")[0].strip() for number, line in enumerate(lines, start=1)}
+    return {number: word for number, word in words.items() if word}
 
 
 def builtin_competitions() -> Path:

@@ -66,9 +66,8 @@ def _existing(name: str, rootdir: Path) -> Path | None:
 
 def _variant(name: str, rootdir: Path) -> Agent | None:
     """Return the agent ``aide/dev`` of ``…/agents/aide/config.yaml`` for ``…/agents/aide/dev``."""
-    from pytest_mlebench.agents import (
-        reference_config,  # late: only for a name that is nothing else
-    )
+    # late: only for a name that is nothing else
+    from pytest_mlebench.agents import reference_config
 
     for path in _places(name, rootdir):
         for folder in path.parents:

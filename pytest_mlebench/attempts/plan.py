@@ -1,86 +1,134 @@
-"""A run's folder as a report: what was to run, by ``run.json``; what became of it, by the records.
+"""The plan of a run, ``run.json``: what is to run and how, so that its name is enough to resume it.
 
-``run.json`` is written when a run begins and again when it is resumed, so that a report of a run
-that was killed still knows what is missing.
+It is written when a run begins and again when a session of it is resumed; what an earlier session
+expected stays expected, so that a report of a run that was killed still knows what is missing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from pytest_mlebench._files import write_text
-from pytest_mlebench.attempts.record import Run, attempts
+from pytest_mlebench._toml import Table
+from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.registry import Registry
+from pytest_mlebench.layout import PLAN, RunFolder
 from pytest_mlebench.reports.disclosure import Disclosure
-from pytest_mlebench.reports.formats.json_file import load
-from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result
+from pytest_mlebench.reports.results import ItemKey, json_table
 
-PLAN = "run.json"
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, 2)  # 1 knew what is expected and the disclosure
 
 
-def write_plan(folder: Path, expected: Iterable[tuple[str, int]], disclosure: Disclosure) -> None:
-    """Write ``run.json``; what an earlier session of the same run expected stays expected."""
-    before = read_plan(folder)[0] if (folder / PLAN).exists() else ()
-    data = {
-        "schema": SCHEMA,
-        "expected": [list(key) for key in dict.fromkeys((*before, *expected))],
-        "disclosure": disclosure.to_dict(),
-    }
-    text = json.dumps(data, indent=1, ensure_ascii=False)
-    write_text(folder / PLAN, text + "\n")
+@dataclass(frozen=True)
+class Plan:
+    """What a run consists of: the options as they were given, and what came of them."""
 
+    agent: str  # as it was typed
+    splits: tuple[str, ...] = ()
+    competitions: tuple[str, ...] = ()  # single ones
+    tests: tuple[str, ...] = ()  # paths of the user's own tests; none: the built-in suite
+    seeds: int = 1
+    require: str = "pass"
+    gates: tuple[str, ...] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)  # those that options changed
+    network: str | None = None
+    sandbox: str = "auto"
+    description: str = "ours"
+    verify: bool = True
+    identity: Identity | None = None  # None where a fixture brings the agent
+    expected: tuple[ItemKey, ...] = ()
+    disclosure: Disclosure = field(default_factory=Disclosure)
 
-def read_plan(folder: Path) -> tuple[tuple[tuple[str, int], ...], Disclosure]:
-    """Return what a run was to do and under which conditions."""
-    path = folder / PLAN
-    if not path.is_file():
-        raise ConfigError(f"{folder}: not the folder of a run (it has no {PLAN})")
-    data = load(path)
-    if data.get("schema") != SCHEMA:
-        raise ConfigError(
-            f"{path}: has schema {data.get('schema')!r}, this version reads schema {SCHEMA}"
+    def expecting(self, keys: Iterable[ItemKey]) -> Plan:
+        """Return the plan with further items that are to run."""
+        return replace(self, expected=tuple(dict.fromkeys((*self.expected, *keys))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan in JSON types."""
+        return {
+            "schema": SCHEMA,
+            **asdict(self),
+            "identity": None if self.identity is None else dict(self.identity.facts),
+            "fingerprint": None if self.identity is None else self.identity.fingerprint,
+            "expected": [key.to_dict() for key in self.expected],
+            "disclosure": self.disclosure.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str) -> Plan:
+        """Return the plan that ``to_dict``, of this version or an earlier one, wrote."""
+        disclosure = Disclosure.from_dict(data.get("disclosure"), f"{where}: disclosure")
+        expected = data.get("expected")
+        if not isinstance(expected, list):
+            raise ConfigError(f"{where}: expected must be a list, given: {type(expected).__name__}")
+        keys = tuple(
+            ItemKey.from_dict(each, f"{where}: expected[{number}]")
+            for number, each in enumerate(expected)
         )
-    return _expected(data.get("expected"), path), Disclosure.from_dict(
-        data.get("disclosure"), f"{path}: disclosure"
+        if data["schema"] == 1:
+            return _of_disclosure(disclosure, keys)
+        table = json_table(data, where)
+        return cls(
+            agent=table.text("agent"),
+            splits=table.texts("splits", ()),
+            competitions=table.texts("competitions", ()),
+            tests=table.texts("tests", ()),
+            seeds=int(table.number("seeds", 1)),
+            require=table.text("require", "pass"),
+            gates=table.texts("gates", ()),
+            limits=_texts(table, "limits") or {},
+            network=table.text("network", None),
+            sandbox=table.text("sandbox", "auto"),
+            description=table.text("description", "ours"),
+            verify=table.flag("verify", True),
+            identity=None if (facts := _texts(table, "identity")) is None else Identity(facts),
+            expected=keys,
+            disclosure=disclosure,
+        )
+
+
+def write_plan(folder: RunFolder, plan: Plan) -> None:
+    """Write ``run.json``, all of it or nothing."""
+    text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False)
+    write_text(folder.plan, text + "\n")
+
+
+def read_plan(folder: RunFolder) -> Plan:
+    """Return the plan of a run."""
+    if not folder.plan.is_file():
+        raise ConfigError(f"{folder.path}: not the folder of a run (it has no {PLAN})")
+    try:
+        data = json.loads(folder.plan.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {folder.plan}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{folder.plan}: not valid JSON: {error}") from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema not in READABLE:
+        raise ConfigError(
+            f"{folder.plan}: has schema {schema!r}, this version reads "
+            f"{' and '.join(map(str, READABLE))}"
+        )
+    return Plan.from_dict(data, str(folder.plan))
+
+
+def _of_disclosure(disclosure: Disclosure, expected: tuple[ItemKey, ...]) -> Plan:
+    """Return the plan of a run that the first version began."""
+    return Plan(
+        agent=disclosure.agent or "",
+        splits=disclosure.splits,
+        competitions=disclosure.competitions,
+        seeds=disclosure.seeds or 1,
+        require=disclosure.require or "pass",
+        expected=tuple(replace(key, agent=disclosure.agent or "") for key in expected),
+        disclosure=disclosure,
     )
 
 
-def read(folder: Path, registry: Registry) -> Report:
-    """Return the report of a run, finished or not."""
-    expected, disclosure = read_plan(folder)
-    runs = list(_latest_runs(folder))
-    images = sorted({image for run in runs if (image := run.outcome.get("image"))})
-    if images and disclosure.image is None:
-        disclosure = replace(disclosure, image=", ".join(images))
-    results = [Result.from_run(run) for run in runs]
-    return Report.of(results, registry=registry, disclosure=disclosure, expected=expected)
-
-
-def _latest_runs(folder: Path) -> Iterator[Run]:
-    """Yield for each competition and seed the newest attempt that is graded, else the newest."""
-    for seed in sorted(folder.glob("*/seed*")):
-        try:
-            runs = attempts(seed)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ConfigError(
-                f"{seed}: has a record that cannot be read: {type(error).__name__}: {error}"
-            ) from None
-        if runs:
-            yield next((run for run in reversed(runs) if run.phase == "graded"), runs[-1])
-
-
-def _expected(values: object, path: Path) -> tuple[tuple[str, int], ...]:
-    if not isinstance(values, list):
-        raise ConfigError(f"{path}: expected must be a list, given: {type(values).__name__}")
-    for value in values:
-        match value:
-            case [str(), int()]:
-                continue
-        raise ConfigError(f"{path}: expected must list [competition, seed], given: {value!r}")
-    return tuple((competition, seed) for competition, seed in values)
+def _texts(table: Table, key: str) -> dict[str, str] | None:
+    inner = table.table(key, None)
+    return None if inner is None else {name: str(text) for name, text in inner.take_all().items()}

@@ -1,139 +1,257 @@
-"""Runs on disk: one folder per run, competition, seed and attempt; a record written per phase.
+"""The record of an attempt, ``record.json``: written at every phase, before anything else happens.
 
-RUNS/NAME/run.json                                     the settings and the disclosure
-RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by phase
-                                          run.log       the agent's output
-                                          submission.csv, artefacts/, snapshots/
+Records of earlier versions are read; one that cannot be read is an error that names it, and nothing
+is ever removed because of it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench.attempts.identity import Identity
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Grade
-from pytest_mlebench.medals import Medal
+from pytest_mlebench.layout import AttemptFolder, SeedFolder
+from pytest_mlebench.limits import Limits
+from pytest_mlebench.reports.results import ItemKey
+from pytest_mlebench.sandbox import Ending
+from pytest_mlebench.snapshot import Snapshot
 
-RECORD = "record.json"
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, 2)  # 1 knew neither identities nor items
 
 Phase = Literal["created", "waiting", "running", "collected", "graded", "error"]
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A submission as it was while the agent ran; after the run, with its grade."""
+class Conditions:
+    """Where and how an attempt ran, for the disclosure."""
 
-    seconds: float  # since the attempt began
-    sha256: str
-    bytes: int
-    score: float | None = None
-    medal: Medal = Medal.NONE
-    above_median: bool = False
-    percentile: float | None = None
-    problem: str | None = None
-
-    def graded(self, grade: Grade) -> Snapshot:
-        """Return the snapshot with what it would have earned."""
-        return replace(
-            self,
-            score=grade.score,
-            medal=grade.medal,
-            above_median=grade.above_median,
-            percentile=grade.percentile,
-            problem=grade.problem,
-        )
+    agent_version: str | None = None
+    sandbox: str | None = None
+    network: str | None = None
+    limits: Limits | None = None
+    description: str | None = None
+    data: str = "unknown"  # how the dataset was verified
+    host: str | None = None
+    hardware: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[Mapping[str, Any], ...] = ()
+    plugin_version: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a record."""
-        return asdict(self) | {"medal": str(self.medal)}
+        """Return the conditions in JSON types."""
+        return asdict(self) | {
+            "limits": None if self.limits is None else self.limits.to_dict(),
+            "gpus": [dict(gpu) for gpu in self.gpus],
+        }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Snapshot:
-        """Return the snapshot that ``to_dict`` wrote."""
-        return cls(**(data | {"medal": Medal[data["medal"].upper()]}))
+    def from_dict(cls, data: Mapping[str, Any]) -> Conditions:
+        """Return what ``to_dict`` wrote; keys of later versions are passed over."""
+        known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
+        limits = known.get("limits")
+        return cls(
+            **known
+            | {
+                "limits": None if limits is None else Limits.from_dict(limits),
+                "gpus": tuple(known.get("gpus") or ()),
+            }
+        )
 
 
-@dataclass
-class Run:
-    """One attempt of one competition with one seed, as its folder tells it."""
+@dataclass(frozen=True)
+class AttemptRecord:
+    """Everything that is known of one attempt."""
 
-    folder: Path
     competition: str
     seed: int
     attempt: int
     agent: str
     phase: Phase = "created"
+    item: ItemKey | None = None  # for which item it ran; None in records of the first version
+    session: str | None = None  # in which session
+    identity: Identity | None = None  # what decided it; None in records of the first version
+    conditions: Conditions = field(default_factory=Conditions)
+    timings: Mapping[str, float] = field(default_factory=dict)  # phase: when it was reached
+    ending: Ending | None = None
     grade: Grade | None = None
     error: str | None = None  # an infrastructure error, never the agent's fault
-    timings: dict[str, float] = field(default_factory=dict)  # phase -> when it was reached
-    outcome: dict[str, Any] = field(default_factory=dict)  # the sandbox's Outcome as plain data
-    conditions: dict[str, Any] = field(default_factory=dict)  # limits, network, sandbox, data
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: tuple[Snapshot, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
+    superseded: bool = False  # another version of the agent ran anew in this one's place
 
     @property
-    def submission(self) -> Path:
-        """Return the collected submission, which need not exist."""
-        return self.folder / "submission.csv"
-
-    @property
-    def log(self) -> Path:
-        """Return the agent's output."""
-        return self.folder / "run.log"
+    def fingerprint(self) -> str | None:
+        """Return the fingerprint of everything that decided the attempt."""
+        return None if self.identity is None else self.identity.fingerprint
 
     @property
     def is_over(self) -> bool:
         """Tell whether the agent has run to its end, so that it is not to run again."""
         return self.phase in {"collected", "graded"}
 
-    def enter(self, phase: Phase) -> None:
-        """Reach *phase* and write the record before anything else happens."""
-        self.phase = phase
-        self.timings[phase] = time.time()
-        self.save()
+    def entering(self, phase: Phase, **changes: Any) -> AttemptRecord:
+        """Return the record as of the moment that *phase* is reached."""
+        timings = {**self.timings, phase: time.time()}
+        return replace(self, phase=phase, timings=timings, **changes)
 
-    def save(self) -> None:
-        """Write the record atomically."""
-        data = {
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record in JSON types."""
+        return {
             "schema": SCHEMA,
             "competition": self.competition,
             "seed": self.seed,
             "attempt": self.attempt,
             "agent": self.agent,
             "phase": self.phase,
+            "item": None if self.item is None else self.item.to_dict(),
+            "session": self.session,
+            "fingerprint": self.fingerprint,
+            "identity": None if self.identity is None else dict(self.identity.facts),
+            "conditions": self.conditions.to_dict(),
+            "timings": dict(self.timings),
+            "ending": None if self.ending is None else self.ending.to_dict(),
             "grade": None if self.grade is None else self.grade.to_dict(),
             "error": self.error,
-            "timings": self.timings,
-            "outcome": self.outcome,
-            "conditions": self.conditions,
             "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
+            "extra": dict(self.extra),
+            "superseded": self.superseded,
         }
-        write_text(self.folder / RECORD, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], where: str) -> AttemptRecord:
+        """Return the record that ``to_dict``, of this version or an earlier one, wrote."""
+        ending = data["ending"] if data["schema"] >= 2 else data["outcome"]
+        item, identity, grade = data.get("item"), data.get("identity"), data["grade"]
+        return cls(
+            competition=data["competition"],
+            seed=data["seed"],
+            attempt=data["attempt"],
+            agent=data["agent"],
+            phase=data["phase"],
+            item=None if item is None else ItemKey.from_dict(item, f"{where}: item"),
+            session=data.get("session"),
+            identity=None if identity is None else Identity(identity),
+            conditions=Conditions.from_dict(data["conditions"]),
+            timings=data["timings"],
+            ending=Ending.from_dict(ending) if ending else None,
+            grade=None if grade is None else Grade.from_dict(grade),
+            error=data["error"],
+            snapshots=tuple(Snapshot.from_dict(each) for each in data.get("snapshots", ())),
+            extra=data.get("extra", {}),
+            superseded=data.get("superseded", False),
+        )
 
 
-def read_run(folder: Path) -> Run | None:
-    """Return the run recorded in *folder*, or None where there is no complete record."""
+class Run:
+    """One attempt as its folder tells it: what the fixture ``mle_run`` and the hooks are given."""
+
+    def __init__(self, folder: Path, record: AttemptRecord) -> None:
+        self.folder = folder
+        self.record = record
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, phase={self.phase!r})"
+
+    @property
+    def competition(self) -> str:
+        """Return the id of the competition."""
+        return self.record.competition
+
+    @property
+    def seed(self) -> int:
+        """Return the seed."""
+        return self.record.seed
+
+    @property
+    def attempt(self) -> int:
+        """Return the number of this attempt among those of its competition and seed."""
+        return self.record.attempt
+
+    @property
+    def agent(self) -> str:
+        """Return the agent's name."""
+        return self.record.agent
+
+    @property
+    def phase(self) -> Phase:
+        """Return how far it has come."""
+        return self.record.phase
+
+    @property
+    def grade(self) -> Grade | None:
+        """Return the grade, once there is one."""
+        return self.record.grade
+
+    @property
+    def ending(self) -> Ending | None:
+        """Return how the agent ended, once it has."""
+        return self.record.ending
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """Return how the agent ended, as plain data."""
+        return {} if self.record.ending is None else self.record.ending.to_dict()
+
+    @property
+    def submission(self) -> Path:
+        """Return the collected submission, which need not exist."""
+        return AttemptFolder(self.folder).submission
+
+    @property
+    def log(self) -> Path:
+        """Return the agent's output."""
+        return AttemptFolder(self.folder).log
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the agent has run to its end, so that it is not to run again."""
+        return self.record.is_over
+
+    def enter(self, phase: Phase, **changes: Any) -> None:
+        """Reach *phase* and write the record before anything else happens."""
+        self.record = self.record.entering(phase, **changes)
+        self.save()
+
+    def change(self, **changes: Any) -> None:
+        """Change the record without reaching another phase."""
+        self.record = replace(self.record, **changes)
+        self.save()
+
+    def save(self) -> None:
+        """Write the record atomically."""
+        text = json.dumps(self.record.to_dict(), indent=1, ensure_ascii=False)
+        write_text(AttemptFolder(self.folder).record, text + "\n")
+
+
+def read_attempt(folder: Path) -> Run | None:
+    """Return the attempt recorded in *folder*, or None where there is no record."""
+    path = AttemptFolder(folder).record
     try:
-        data = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        schema = data["schema"]
+        if schema in READABLE:
+            return Run(folder, AttemptRecord.from_dict(data, str(path)))
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    if data.pop("schema", None) != SCHEMA:
-        return None
-    grade = data.pop("grade")
-    snapshots = [Snapshot.from_dict(snapshot) for snapshot in data.pop("snapshots", [])]
-    return Run(folder, grade=grade and Grade.from_dict(grade), snapshots=snapshots, **data)
-
-
-def attempts(folder: Path) -> list[Run]:
-    """Return the attempts recorded below a ``seed<k>`` folder, the oldest first."""
-    numbers = sorted(
-        int(path.name.removeprefix("attempt"))
-        for path in folder.glob("attempt*")
-        if path.name.removeprefix("attempt").isdecimal()
+    except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {type(error).__name__}: {error}; move it away, or choose "
+            f"another run"
+        ) from None
+    raise ConfigError(
+        f"{path}: has schema {schema!r}, this version reads {' and '.join(map(str, READABLE))}: "
+        "use the version of pytest-mlebench that wrote it, or choose another run"
     )
-    runs = (read_run(folder / f"attempt{number}") for number in numbers)
+
+
+def read_attempts(folder: SeedFolder) -> list[Run]:
+    """Return the attempts recorded for a competition and seed, the oldest first."""
+    runs = (read_attempt(attempt.path) for attempt in folder.attempts())
     return [run for run in runs if run is not None]

@@ -1,4 +1,4 @@
-"""One competition with one seed: run the agent if it has not run yet, grade if not yet graded.
+"""One attempt: run the agent, unless the very same attempt has been made already.
 
 Each step leaves its result on disk before the next begins, so that a killed session resumes where
 it was.
@@ -9,107 +9,169 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import socket
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_mlebench import __version__
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.instructions import instructions
-from pytest_mlebench.attempts.record import Run, Snapshot, attempts
+from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import InfrastructureError, MlebenchError, SandboxError
-from pytest_mlebench.grade import Grade, grade_submission, no_submission
+from pytest_mlebench.errors import ConfigError, InfrastructureError, SandboxError
+from pytest_mlebench.layout import SeedFolder
 from pytest_mlebench.limits import Limits
+from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Job, Sandbox
 
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
 
 logger = logging.getLogger(__name__)
 
+Before = Callable[[Job, Run], object]
+After = Callable[[Job, Run, dict[str, Any]], object]
+
 
 @dataclass(frozen=True)
 class Attempt:
     """Everything that decides how an agent runs."""
 
+    item: ItemKey
     dataset: Dataset
     seed: int
     agent: Agent
     limits: Limits
     sandbox: Sandbox
+    network: str
+    description: str
+    agent_identity: Identity
+
+    @property
+    def identity(self) -> Identity:
+        """Return everything that decides the attempt, as texts."""
+        facts = {f"limits.{key}": text for key, text in self.limits.describe().items()}
+        return self.agent_identity.with_facts(
+            **facts,
+            competition=self.dataset.competition.id,
+            seed=str(self.seed),
+            sandbox=self.sandbox.name,
+            network=self.network,
+            description=self.description,
+            data=self.dataset.verified,
+        )
+
+    def has_been(self, record: AttemptRecord) -> bool:
+        """Tell whether a record is of this very attempt."""
+        if record.superseded:
+            return False
+        if record.identity is not None:
+            return record.identity.facts == self.identity.facts
+        conditions = record.conditions  # all that the first version wrote down
+        return (record.agent, conditions.sandbox, conditions.network, conditions.limits) == (
+            self.agent.name,
+            self.sandbox.name,
+            self.network,
+            self.limits,
+        )
 
 
-def run_attempt(
-    attempt: Attempt,
-    folder: Path,
-    *,
-    network: str,
-    snapshot_every: float | None = None,
-    hidden: tuple[Path, ...],
-    before: Callable[[Job, Run], object],
-    after: Callable[[Job, Run], object],
-) -> Run:
-    """Return the finished run below a ``seed<k>`` folder, made now unless it is there."""
+@dataclass(frozen=True)
+class Circumstances:
+    """What a session says about all its attempts."""
+
+    session: str  # tells this session from earlier ones of the same run
+    hidden: tuple[Path, ...]
+    before: Before
+    after: After
+    snapshot_every: float | None = None
+    rerun_changed: bool = False
+    waiting: Callable[[str], object] = field(default=logger.info)
+
+
+def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances) -> Run:
+    """Return the finished attempt, made now unless the very same has been made already."""
     from filelock import FileLock  # late on purpose: only when an agent runs
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):  # two tests may want the same run at the same time
-        done = attempts(folder)
-        if done and done[-1].is_over:
-            return done[-1]
-        number = done[-1].attempt if done else 0
-        for attempt_number in range(number + 1, number + TRIES + 1):
-            run = _new_run(attempt, folder, attempt_number, network)
-            job = _job(attempt, run, network, hidden)
-            before(job, run)
-            try:
-                _run_once(attempt, job, run, snapshot_every)
-            except SandboxError:
-                if attempt_number == number + TRIES:
-                    raise
-                continue
-            after(job, run)
-            return run
-    raise InfrastructureError(f"{folder}: no attempt was made")
+    folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with FileLock(folder.lock):  # two tests may want the same attempt at the same time
+        known = read_attempts(folder)
+        for run in reversed(known):
+            if run.is_over and attempt.has_been(run.record):
+                return run
+        _supersede(attempt, known, circumstances)
+        return _try(attempt, folder, circumstances)
 
 
-def grade_run(run: Run, dataset: Dataset) -> Grade:
-    """Return the grade of a finished run, recorded before it is returned."""
-    if run.phase == "graded" and run.grade is not None:
-        return run.grade
-    competition, where = dataset.competition, str(run.folder)
-    if run.submission.exists() or run.submission.is_symlink():
-        grade = grade_submission(competition, run.submission, dataset.private, run=where)
-    else:
-        grade = no_submission(competition, _why_nothing(run), run=where)
-    run.grade = grade
-    if run.snapshots:
-        run.snapshots = _grade_snapshots(run, dataset)
-    run.enter("graded")
-    return grade
+def _supersede(attempt: Attempt, known: list[Run], circumstances: Circumstances) -> None:
+    """Set aside what an earlier session left of this item under other conditions, or refuse."""
+    for run in known:
+        record = run.record
+        if record.superseded or record.item != attempt.item or attempt.has_been(record):
+            continue
+        if record.session == circumstances.session or record.identity is None:
+            continue
+        if not circumstances.rerun_changed:
+            changes = record.identity.differences(attempt.identity)
+            raise ConfigError(
+                f"{run.folder} was made under other conditions ({'; '.join(changes)}): choose "
+                "another name with --mle-run, or repeat what has changed with --mle-rerun=changed"
+            )
+        run.change(superseded=True)
 
 
-def _new_run(attempt: Attempt, folder: Path, number: int, network: str) -> Run:
-    place = folder / f"attempt{number}"
-    if place.exists():  # an attempt without a readable record: a session was killed at its start
-        shutil.rmtree(place)
-    place.mkdir()
-    run = Run(place, attempt.dataset.competition.id, attempt.seed, number, attempt.agent.name)
-    run.conditions = {
-        "agent_version": attempt.agent.version,
-        "sandbox": attempt.sandbox.name,
-        "network": network,
-        "limits": attempt.limits.to_dict(),
-        "host": socket.gethostname(),
-        "data": attempt.dataset.verified,
-    }
+def _try(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances) -> Run:
+    for tries_left in reversed(range(TRIES)):
+        run = _new_run(attempt, folder, circumstances.session)
+        job = _job(attempt, run, circumstances.hidden)
+        circumstances.before(job, run)
+        try:
+            _run_once(attempt, job, run, circumstances)
+        except SandboxError:
+            if not tries_left:
+                raise
+            continue
+        extra: dict[str, Any] = {}
+        circumstances.after(job, run, extra)
+        if extra:
+            run.change(extra=extra)
+        return run
+    raise InfrastructureError(f"{folder.path}: no attempt was made")  # TRIES is not zero
+
+
+def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
+    from pytest_mlebench.host.hardware import host_hardware  # late on purpose: only with an agent
+
+    place = folder.next_attempt()
+    place.path.mkdir(mode=0o700)
+    record = AttemptRecord(
+        competition=attempt.dataset.competition.id,
+        seed=attempt.seed,
+        attempt=place.number,
+        agent=attempt.agent.name,
+        item=attempt.item,
+        session=session,
+        identity=attempt.identity,
+        conditions=Conditions(
+            agent_version=attempt.agent.version,
+            sandbox=attempt.sandbox.name,
+            network=attempt.network,
+            limits=attempt.limits,
+            description=attempt.description,
+            data=attempt.dataset.verified,
+            host=socket.gethostname(),
+            hardware=host_hardware(),
+            plugin_version=__version__,
+        ),
+    )
+    run = Run(place.path, record)
     run.enter("created")
     return run
 
 
-def _job(attempt: Attempt, run: Run, network: str, hidden: tuple[Path, ...]) -> Job:
+def _job(attempt: Attempt, run: Run, hidden: tuple[Path, ...]) -> Job:
     competition = attempt.dataset.competition
     public = attempt.dataset.public
 
@@ -121,7 +183,7 @@ def _job(attempt: Attempt, run: Run, network: str, hidden: tuple[Path, ...]) -> 
         seed=attempt.seed,
         agent=attempt.agent,
         limits=attempt.limits,
-        network=network,
+        network=attempt.network,
         data=public,
         instructions=instructions(attempt.limits),
         folder=run.folder,
@@ -136,22 +198,21 @@ def _job(attempt: Attempt, run: Run, network: str, hidden: tuple[Path, ...]) -> 
     )
 
 
-def _run_once(attempt: Attempt, job: Job, run: Run, snapshot_every: float | None) -> None:
+def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances) -> None:
     try:
         with _leased(attempt, job, run) as job_with_gpus:
             run.enter("running")
-            with _snapshots(job, run, snapshot_every):
-                outcome = attempt.sandbox.run(job_with_gpus)
+            with _snapshots(job, run, circumstances.snapshot_every):
+                ending = attempt.sandbox.run(job_with_gpus)
+        run.enter("collected", ending=ending)
     except InfrastructureError as error:
-        run.error = str(error)
-        run.enter("error")
+        run.enter("error", error=str(error))
         raise
     except OSError as error:
-        run.error = f"cannot write {run.folder}: {error.strerror or error}"
-        _try_to_record(run)
-        raise SandboxError(run.error) from error
-    run.outcome = _plain(asdict(outcome))
-    run.enter("collected")
+        problem = f"cannot write {run.folder}: {error.strerror or error}"
+        with contextlib.suppress(OSError):  # the disk that spoilt the attempt may not take this
+            run.enter("error", error=problem)
+        raise SandboxError(problem) from error
 
 
 @contextlib.contextmanager
@@ -169,7 +230,9 @@ def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
     label = job.labels["attempt"]
     with lease_for(attempt.sandbox, job.limits, label=label, waiting=wait) as gpus:
         if gpus:
-            run.conditions["gpus"] = describe_gpus(gpus)
+            described: tuple[Mapping[str, Any], ...] = tuple(describe_gpus(gpus))
+            conditions = replace(run.record.conditions, gpus=described)
+            run.record = replace(run.record, conditions=conditions)
         yield replace(job, gpus=gpus)
 
 
@@ -183,41 +246,4 @@ def _snapshots(job: Job, run: Run, every: float | None) -> Iterator[None]:
 
     with Snapshots(job, every) as snapshots:
         yield
-    run.snapshots = snapshots.taken
-
-
-def _grade_snapshots(run: Run, dataset: Dataset) -> list[Snapshot]:
-    """Return the snapshots with their grades; trouble with one is told and spoils nothing else."""
-    from pytest_mlebench.sandbox.snapshots import kept_file
-
-    known: dict[str, Snapshot] = {}
-    for snapshot in run.snapshots:
-        if snapshot.sha256 not in known:
-            file = kept_file(run.folder, snapshot)
-            try:
-                grade = grade_submission(dataset.competition, file, dataset.private)
-            except MlebenchError as problem:
-                grade = no_submission(dataset.competition, f"cannot be graded: {problem}")
-            known[snapshot.sha256] = snapshot.graded(grade)
-    return [replace(known[one.sha256], seconds=one.seconds) for one in run.snapshots]
-
-
-def _try_to_record(run: Run) -> None:
-    with contextlib.suppress(OSError):  # the disk that spoilt the attempt may not take its record
-        run.enter("error")
-
-
-def _why_nothing(run: Run) -> str:
-    problem = run.outcome.get("problem") or "the agent left no submission.csv"
-    reason, code = run.outcome.get("reason"), run.outcome.get("exit_code")
-    if reason == "time-limit":
-        return f"{problem}; it was stopped at the time limit"
-    if reason == "memory-limit":
-        return f"{problem}; it was stopped at the memory limit"
-    if code:
-        return f"{problem}; it ended with exit code {code}, see {run.log}"
-    return str(problem)
-
-
-def _plain(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+    run.record = replace(run.record, snapshots=tuple(snapshots.taken))

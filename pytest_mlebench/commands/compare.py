@@ -2,7 +2,7 @@
 
 A and B are each the folder of a run, a report, a grading report of the reference implementation,
 or a folder of such (its seeds). The p-value is that of an exact permutation test: the runs of each
-competition are dealt anew to A and B in every way there is.
+competition are permuted between A and B in every way there is.
 """
 
 from __future__ import annotations

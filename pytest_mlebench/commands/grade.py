@@ -30,7 +30,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.formats.reference_report import to_reference
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result, json_table
+from pytest_mlebench.reports.results import ItemKey, Result, json_table
 from pytest_mlebench.reports.summary import problem_lines, summary_lines
 
 
@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
         seed = counts.get(name, 0)
         counts[name] = seed + 1
         results.append(_result(datasets[name], path, seed))
-    expected = [(name, seed) for name in datasets for seed in range(max(counts.values()))]
+    expected = [ItemKey(name, seed) for name in datasets for seed in range(max(counts.values()))]
     disclosure = _disclosure(datasets)
     report = Report.of(results, registry=registry, disclosure=disclosure, expected=expected)
     say_lines(summary_lines(report.results, report.membership, ascii_only=ascii_only()))
     say_lines(problem_lines(report.results))
     for path in _write(report, results, args.output_dir):
         say(f"wrote {path}")
-    return 1 if any(result.outcome == "error" for result in results) else 0
+    return 1 if any(result.status == "error" for result in results) else 0
 
 
 def read_lines(file: Path, registry: Registry) -> list[tuple[str, Path]]:

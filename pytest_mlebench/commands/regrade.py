@@ -10,8 +10,9 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_mlebench.attempts.record import Run, attempts
-from pytest_mlebench.attempts.run import grade_run
+from pytest_mlebench.attempts.grade import grade_again
+from pytest_mlebench.attempts.record import Run
+from pytest_mlebench.attempts.results import latest_attempts
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
@@ -22,6 +23,7 @@ from pytest_mlebench.commands.shared import (
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.kaggle.leaderboards import with_leaderboard
+from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.store.store import Store
@@ -39,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
     registry = registry_of(args)
     Report.from_run(args.run, registry)  # what is not a run ends here, with a sentence
     changed = 0
-    for folder in sorted(args.run.glob("*/seed*")):
-        over = [attempt for attempt in attempts(folder) if attempt.is_over]
-        if over:
-            changed += _regrade(over[-1], _dataset(over[-1], registry, args))
-    Report.from_run(args.run, registry).write(args.run / "report.json")
-    say(f"{changed} grades changed, {args.run / 'report.json'} is written anew")
+    folder = RunFolder(args.run)
+    for attempt in latest_attempts(folder):
+        if attempt.is_over:
+            changed += _regrade(attempt, _dataset(attempt, registry, args))
+    Report.from_run(args.run, registry).write(folder.report)
+    say(f"{changed} grades changed, {folder.report} is written anew")
     return 0
 
 
@@ -57,9 +59,7 @@ def _dataset(attempt: Run, registry: Registry, args: argparse.Namespace) -> Data
 
 
 def _regrade(attempt: Run, dataset: Dataset) -> bool:
-    before, attempt.grade = attempt.grade, None
-    attempt.phase = "collected"
-    after = grade_run(attempt, dataset)
+    before, after = attempt.grade, grade_again(attempt, dataset)
     if before == after:
         return False
     old = "not graded" if before is None else before.score

@@ -20,14 +20,10 @@ from pytest_mlebench.commands.shared import (
     split_names,
 )
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.gates import check_gates, parse_fail_under
 from pytest_mlebench.reports.membership import split_ids
 from pytest_mlebench.reports.report import Report, check_suffix
-from pytest_mlebench.reports.summary import (
-    check_gates,
-    parse_fail_under,
-    problem_lines,
-    summary_lines,
-)
+from pytest_mlebench.reports.summary import problem_lines, summary_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

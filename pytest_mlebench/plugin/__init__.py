@@ -1,7 +1,7 @@
 """The pytest plugin: what every session that has it installed pays for, and nothing more.
 
-With an agent (``--mle-agent`` or its ini twin) the plugin registers ``session.MleSession`` and what
-goes with it; without one it only knows its options, its marker and its fixtures.
+With an agent (``--mle-agent`` or its ini twin) ``activate`` registers what a session consists of;
+without one the plugin only knows its options, its marker and its fixtures.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Turn the suite on if there is an agent."""
     config.addinivalue_line("markers", MARKER)
     if options.given(config, "agent") and not config.option.help:
-        from pytest_mlebench.plugin.session import start  # late on purpose: only with an agent
+        from pytest_mlebench.plugin.activate import activate  # late on purpose: only with an agent
 
-        start(config)
+        activate(config)
     elif unused := options.on_command_line(config):
         raise pytest.UsageError(f"{unused[0]} has no effect without --mle-agent=NAME")
 
@@ -46,9 +46,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Let ``-n auto`` mean as many attempts as this host can hold; xdist asks very early."""
     if not options.given(config, "agent"):
         return None
-    from pytest_mlebench.plugin.distribution import (
-        workers_that_fit,  # late on purpose: with an agent
-    )
+    from pytest_mlebench.plugin.distribution import workers_that_fit  # late on purpose
 
     return workers_that_fit(config)
 
@@ -56,8 +54,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make an item of each competition and seed for tests that take our fixtures."""
     if "mle_competition" in metafunc.fixturenames:
-        from pytest_mlebench.plugin.selection import (
-            parametrize,  # late on purpose: only with our tests
-        )
+        from pytest_mlebench.plugin.collection import parametrize  # late on purpose: our tests
 
         parametrize(metafunc)

@@ -1,36 +1,43 @@
-"""Working with pytest-xdist: one attempt at a time for each worker, as many as the host holds.
-
-The schedulers that come with xdist hand a worker its next item before it has begun the current
-one, which pins day-long items to busy workers while others idle.
-"""
+"""Working with pytest-xdist: what controller and workers tell each other, as many as fit."""
 
 from __future__ import annotations
 
-import time
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import host_cpus
-from pytest_mlebench.plugin.session import MleSession, from_options
+from pytest_mlebench.plugin.results_log import ResultsLog
+from pytest_mlebench.plugin.scheduler import make_scheduler, require_known_xdist, run_items_alone
+from pytest_mlebench.plugin.session import ITEM_KEY, MleSession
+from pytest_mlebench.plugin.settings import WORKER_KEY, settings_of
+from pytest_mlebench.reports.results import ItemKey
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScheduling
     from xdist.workermanage import WorkerController
 
+CHANNEL = "mle_channel"  # in what a worker is given: its way to tell us more than reports can
+
 
 class Distribution:
-    """Schedule items one by one and give workers the run's folder."""
+    """Schedule items one by one, give workers the settings, take in what they collect."""
 
-    def __init__(self, session: MleSession) -> None:
+    def __init__(self, session: MleSession, log: ResultsLog | None) -> None:
         self.session = session
+        self.log = log  # none in a worker
+        if session.is_worker or getattr(session.config.option, "tx", None):
+            require_known_xdist()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """Tell a worker which run it works for."""
-        node.workerinput["mle_run_folder"] = str(self.session.run_folder)
+        """Give a worker the settings, and a channel beside the one that xdist has."""
+        channel = node.gateway.newchannel()
+        channel.setcallback(self._receive)
+        node.workerinput[WORKER_KEY] = self.session.settings.to_dict()
+        node.workerinput[CHANNEL] = channel
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScheduling | None:
@@ -40,19 +47,32 @@ class Distribution:
         return make_scheduler(config, log)
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """In a worker: send what identifies the items, before xdist sends their node ids."""
+        if not self.session.is_worker:
+            return
+        keys = {item.nodeid: item.stash.get(ITEM_KEY, None) for item in session.items}
+        found = {nodeid: key.to_dict() for nodeid, key in keys.items() if key is not None}
+        session.config.workerinput[CHANNEL].send(found)  # type: ignore[attr-defined]  # of xdist
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Let a worker finish its item before it asks for the next."""
+        """In a worker: finish an item before asking for the next."""
         if self.session.is_worker:
-            for plugin in session.config.pluginmanager.get_plugins():
-                if type(plugin).__name__ == "WorkerInteractor":
-                    plugin.run_one_test = partial(_run_alone, plugin)
+            run_items_alone(session.config)
+
+    def _receive(self, keys: Mapping[str, Any]) -> None:
+        """Note what a worker has collected; called before xdist learns that it is ready."""
+        if self.log is not None:
+            where = "a worker's items"
+            self.log.expect({node: ItemKey.from_dict(key, where) for node, key in keys.items()})
 
 
 def workers_that_fit(config: pytest.Config) -> int:
     """Return how many attempts this host can hold at once under the limits, one at least."""
     try:
-        session = from_options(config)
-        fits = [_fits(session, competition) for competition in session.ids]
+        session = MleSession(config, settings_of(config))
+        fits = [_fits(session, competition) for competition in session.settings.ids]
     except ConfigError:
         return 1  # the session is about to refuse it in its own words
     return max(1, min(fits, default=1))
@@ -68,50 +88,3 @@ def _fits(session: MleSession, competition_id: str) -> int:
     if not isinstance(sandbox, Leasing):
         return int(host_cpus() // limits.cpus)
     return sandbox.capacity(limits).holds(Claim.of(limits))
-
-
-def make_scheduler(config: pytest.Config, log: Any) -> LoadScheduling:
-    """Return a scheduler that gives a worker an item only when it has none."""
-    from xdist.scheduler import LoadScheduling  # late on purpose: only under xdist
-
-    class OneByOne(LoadScheduling):  # type: ignore[misc]  # xdist may not be installed
-        """Hand out items one by one."""
-
-        collection: list[str] | None
-
-        @property
-        def tests_finished(self) -> bool:
-            return self.collection_is_completed and not self.has_pending
-
-        def check_schedule(self, node: WorkerController, duration: float = 0) -> None:
-            if node.shutting_down or self.node2pending[node]:
-                return
-            if self.pending:
-                self._send_tests(node, 1)
-            else:
-                node.shutdown()
-
-        def schedule(self) -> None:
-            if self.collection is None:
-                if not self._check_nodes_have_same_collection():
-                    return
-                self.collection = next(iter(self.node2collection.values()))
-                self.pending[:] = range(len(self.collection))
-            for node in self.nodes:
-                self.check_schedule(node)
-
-    return OneByOne(config, log)
-
-
-def _run_alone(worker: Any) -> None:
-    """Run the worker's item to its end, then wait for the next one."""
-    worker.item_index = worker.nextitem_index
-    item = worker.session.items[worker.item_index]
-    start = time.perf_counter()
-    worker.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-    worker.sendevent(
-        "runtest_protocol_complete",
-        item_index=worker.item_index,
-        duration=time.perf_counter() - start,
-    )
-    worker.nextitem_index = worker.torun.get()

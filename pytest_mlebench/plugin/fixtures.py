@@ -71,12 +71,10 @@ def mle_run(
     mle_sandbox: Sandbox,
 ) -> Run:
     """The agent's run on this competition with this seed: its folder, log, submission and
-    outcome. A run that is over already, in this session or the one that is resumed, is not
-    repeated."""
-    from pytest_mlebench.attempts.run import Attempt  # late on purpose: only when an agent runs
-
-    attempt = Attempt(mle_dataset, mle_seed, mle_agent, mle_limits, mle_sandbox)
-    return _session(request).run(attempt, request.node)
+    ending. An attempt that has been made already, in this session or the one that is resumed, by
+    the same agent and under the same conditions, is not repeated."""
+    session = _session(request)
+    return session.run(request.node, mle_dataset, mle_seed, mle_agent, mle_limits, mle_sandbox)
 
 
 @pytest.fixture

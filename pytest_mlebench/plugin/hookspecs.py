@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +42,11 @@ def pytest_mle_before_run(config: pytest.Config, job: Job, run: Run) -> None:
 
 
 @pytest.hookspec
-def pytest_mle_after_run(config: pytest.Config, job: Job, run: Run) -> None:
-    """Do something after an agent has ended and what it left has been collected."""
+def pytest_mle_after_run(
+    config: pytest.Config, job: Job, run: Run, extra: MutableMapping[str, Any]
+) -> None:
+    """Do something after an agent has ended and what it left has been collected; what is put into
+    *extra*, in JSON types, becomes part of the attempt's record."""
 
 
 @pytest.hookspec

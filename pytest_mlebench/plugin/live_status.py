@@ -6,15 +6,18 @@ import os
 import threading
 import time
 from collections import Counter
-from pathlib import Path
+from collections.abc import Collection
 from typing import TYPE_CHECKING, TextIO
 
 from pytest_mlebench._units import show_duration
-from pytest_mlebench.attempts.record import Run, attempts
+from pytest_mlebench.attempts.record import Run, read_attempts
+from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.medals import Medal
 
 if TYPE_CHECKING:
     import pytest
+
+    from pytest_mlebench.reports.results import ItemKey
 
 FIRST = 3.0  # seconds before the first line
 ON_TERMINAL = 30.0  # seconds between lines where a person looks
@@ -27,8 +30,8 @@ class LiveStatus:
     def __init__(
         self,
         reporter: pytest.TerminalReporter,
-        folder: Path,
-        expected: tuple[tuple[str, int], ...],
+        folder: RunFolder,
+        expected: Collection[ItemKey],
     ) -> None:
         self.reporter = reporter
         self.folder = folder
@@ -67,8 +70,8 @@ class LiveStatus:
             self._out.flush()
 
     def _runs(self) -> list[Run]:
-        folders = (self.folder / name / f"seed{seed}" for name, seed in self.expected)
-        found = (attempts(folder) for folder in folders if folder.is_dir())
+        folders = {self.folder.seed(key.competition, key.seed) for key in tuple(self.expected)}
+        found = (read_attempts(folder) for folder in folders if folder.path.is_dir())
         return [runs[-1] for runs in found if runs]
 
 
@@ -104,13 +107,13 @@ def _time_left(
 ) -> float | None:
     """Return an estimate from the attempts of this session that are over."""
     lasted = [
-        run.timings["collected"] - run.timings["running"]
+        run.record.timings["collected"] - run.record.timings["running"]
         for run in runs
-        if "collected" in run.timings and run.timings.get("running", 0) >= began
+        if "collected" in run.record.timings and run.record.timings.get("running", 0) >= began
     ]
     if not lasted:
         return None
     mean = sum(lasted) / len(lasted)
-    spent = sum(min(mean, now - run.timings.get("running", now)) for run in running)
+    spent = sum(min(mean, now - run.record.timings.get("running", now)) for run in running)
     over = [run for run in runs if run.phase not in ("created", "waiting", "running")]
     return max(1.0, round((mean * (total - len(over)) - spent) / max(1, len(running))))

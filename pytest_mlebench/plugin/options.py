@@ -65,6 +65,9 @@ OPTIONS = (
     Option("runs-dir", "DIR", "where runs are kept (default: mle-runs)", "mle-runs"),
     Option("run", "NAME", "name of this run; naming an existing one resumes it (default: date, "
            "time and agent)"),
+    Option("rerun", "WHAT", "what becomes of the attempts of a run that is resumed under other "
+           "conditions or with another version of the agent: none (refuse to resume) or changed "
+           "(run them anew) (default: none)", "none", choices=("none", "changed")),
     Option("prepare", "WHEN", "prepare datasets: auto (when needed), never, or only (and run "
            "nothing) (default: auto)", "auto", choices=("auto", "never", "only")),
     Option("missing", "WHAT", "what an unprepared competition does: fail or skip (default: fail: "
@@ -110,22 +113,30 @@ def add(parser: pytest.Parser) -> None:
 
 def given(config: pytest.Config, name: str) -> Any:
     """Return what the command line, else the ini file, says of an option; else its default."""
+    value = explicit(config, name)
+    if value is None:
+        option = _BY_NAME[name]
+        return [] if option.repeatable else option.default
+    return value
+
+
+def explicit(config: pytest.Config, name: str) -> Any:
+    """Return what the command line, else the ini file, says of an option; None if neither does."""
     option = _BY_NAME[name]
     value = getattr(config.option, option.key, None)
     if value in (None, []):
         value = config.getini(option.key) or None
-    if value is None:
-        return [] if option.repeatable else option.default
-    if option.choices and value not in option.choices:
+    if option.choices and value not in (None, *option.choices):
         raise pytest.UsageError(
             f"{option.flag} must be one of {', '.join(option.choices)}, given: {value}"
         )
     return value
 
 
-def on_command_line(config: pytest.Config) -> list[str]:
-    """Return the options of ours that were typed."""
-    return [o.flag for o in OPTIONS if getattr(config.option, o.key, None) not in (None, [])]
+def on_command_line(config: pytest.Config, *names: str) -> list[str]:
+    """Return the options of ours that were typed, all of them or of some."""
+    asked = [_BY_NAME[name] for name in names] or OPTIONS
+    return [o.flag for o in asked if getattr(config.option, o.key, None) not in (None, [])]
 
 
 _BY_NAME = {option.name: option for option in OPTIONS}

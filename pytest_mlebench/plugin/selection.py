@@ -1,4 +1,4 @@
-"""Which competitions and seeds a test runs on: the marker's, else the options'."""
+"""What a test says about the competitions and seeds it runs on: its marker."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ class Marked:
     require: str | None = None
     limits: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def conditions(self) -> str:
+        """Return what the marker changes about an attempt, as people write it."""
+        return ", ".join(f"{key} {value}" for key, value in sorted(self.limits.items()))
+
 
 def marked(node: pytest.Item | pytest.Function | Any) -> Marked:
     """Return what the nearest marker of a node says, or refuse it."""
@@ -44,8 +49,8 @@ def marked(node: pytest.Item | pytest.Function | Any) -> Marked:
     values = marker.kwargs
     require = values.get("require")
     return Marked(
-        splits=_names(values.get("split")),
-        competitions=_names(values.get("competition")),
+        splits=names_in(values.get("split")),
+        competitions=names_in(values.get("competition")),
         seeds=None if "seeds" not in values else seeds_from(values["seeds"], f"{where}: seeds"),
         require=None if require is None else parse_requirement(require, f"{where}: require"),
         limits=values.get("limits") or {},
@@ -62,20 +67,6 @@ def registry(config: pytest.Config) -> Registry:
     return config.stash[_REGISTRY]
 
 
-def selected(config: pytest.Config) -> tuple[str, ...]:
-    """Return the ids that the options select."""
-    ids = options.given(config, "competition")
-    return registry(config).select(chosen_splits(config), ids)
-
-
-def chosen_splits(config: pytest.Config) -> tuple[str, ...]:
-    """Return the splits that the options name; the default only where they name nothing."""
-    named = _names(options.given(config, "split"))
-    if not named and not options.given(config, "competition"):
-        return (DEFAULT_SPLIT,)
-    return named
-
-
 def seeds_from(value: object, option: str) -> int:
     """Return a number of seeds, at least one."""
     count = parse_count(value, option)
@@ -84,31 +75,8 @@ def seeds_from(value: object, option: str) -> int:
     return count
 
 
-def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Give a test its competitions and seeds."""
-    config = metafunc.config
-    try:
-        mark = marked(metafunc.definition)
-        if mark.splits or mark.competitions:
-            ids = registry(config).select(mark.splits, mark.competitions)
-        elif options.given(config, "agent"):
-            ids = selected(config)
-        else:
-            ids = registry(config).select((DEFAULT_SPLIT,))
-        seeds = mark.seeds or seeds_from(options.given(config, "seeds"), "--mle-seeds")
-    except ConfigError as error:
-        raise pytest.Collector.CollectError(str(error)) from None
-    pairs = [(competition, seed) for competition in ids for seed in range(seeds)]
-    names = ("mle_competition", "mle_seed")
-    wanted = [name for name in names if name in metafunc.fixturenames]
-    if wanted == ["mle_competition"]:
-        metafunc.parametrize("mle_competition", ids, ids=ids, indirect=True)
-        return
-    labels = [f"{competition}-seed{seed}" for competition, seed in pairs]
-    metafunc.parametrize(names, pairs, ids=labels, indirect=True)
-
-
-def _names(value: object) -> tuple[str, ...]:
+def names_in(value: object) -> tuple[str, ...]:
+    """Return the names in a list or in a text with commas."""
     if value is None:
         return ()
     values: Sequence[Any] = value.split(",") if isinstance(value, str) else value  # type: ignore[assignment]

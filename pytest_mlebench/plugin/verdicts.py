@@ -1,8 +1,7 @@
-"""From grades to pytest's outcomes: blame decides, and what is said stays short."""
+"""From grades to pytest's verdicts: blame decides, and what is said stays short."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Any
 
@@ -11,19 +10,29 @@ import pytest
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Medal
-from pytest_mlebench.plugin.session import RESULT, MleSession
-from pytest_mlebench.reports.results import Result
+from pytest_mlebench.plugin.session import GRADE, ITEM_KEY, RESULT, MleSession
+from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.reports.summary import LETTERS, MARKUP
 
-ATTRIBUTE = "mle_result"  # of a test report; plain data, so that xdist carries it
-_KEY = re.compile(r"\[(?P<competition>[^\[\]]+)-seed(?P<seed>\d+)\]")
+ATTRIBUTE = "mle_item"  # of a test report; plain data, so that xdist carries it
+PHASES = ("setup", "call", "teardown")  # what else a report is about is a worker that was lost
 
 
-class Outcomes:
+class Verdicts:
     """Judge items by their grades and put the results on the test reports."""
 
     def __init__(self, session: MleSession) -> None:
         self.session = session
+        self._running: pytest.Item | None = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Know which item runs: comparisons in it are explained by its own grade."""
+        before, self._running = self._running, item
+        try:
+            return (yield)
+        finally:
+            self._running = before
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
@@ -44,10 +53,13 @@ class Outcomes:
         error = None if call.excinfo is None else call.excinfo.value
         if isinstance(error, MlebenchError):
             report.longrepr = f"{_blame(error)}: {error}"
-        result = _result(item, report, error)
-        if result is not None:
-            setattr(report, ATTRIBUTE, result.to_dict())
-            if report.when == "call" or (report.when == "setup" and report.failed):
+        elif isinstance(error, AssertionError) and (grade := item.stash.get(GRADE, None)):
+            report.sections.append(("MLE-bench grade", "\n".join(grade.explain())))
+        key = item.stash.get(ITEM_KEY, None)
+        result = None if key is None else _result(item, key, report, error)
+        if key is not None and result is not None:
+            setattr(report, ATTRIBUTE, {"item": key.to_dict(), "result": result.to_dict()})
+            if report.when == "call" or (report.when == "setup" and not report.passed):
                 item.user_properties += _properties(result)  # on the report that is still to come
                 report.user_properties = list(item.user_properties)
         return report
@@ -55,55 +67,72 @@ class Outcomes:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Show medals as letters and words; a lost worker is an error, not the agent's failure."""
-        if report.when not in ("setup", "call", "teardown") and key_of(report.nodeid):
+        if report.when not in PHASES:
             return "error", "E", "ERROR"
-        result = result_of(report)
-        if result is None or report.when != "call" or not report.passed:
+        found = found_in(report)
+        if found is None or report.when != "call" or not report.passed:
             return None
-        medal = result.medal
+        medal = found[1].medal
         word = medal.name if medal else "PASS"
         markup = MARKUP.get(str(medal), {"green": True})
         return "passed", LETTERS[medal], (word, dict(markup))
 
     @pytest.hookimpl
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
-        """Explain a comparison of medals by the grade behind it."""
-        if not (isinstance(left, Medal) and isinstance(right, Medal)):
+        """Explain a comparison of medals or scores by the grade of the item that runs."""
+        grade = None if self._running is None else self._running.stash.get(GRADE, None)
+        if isinstance(left, Medal) and isinstance(right, Medal):
+            head = f"medal: {left} {op} {right}"
+        elif grade is not None and any(_is_of(side, grade) for side in (left, right)):
+            head = f"{left!r} {op} {right!r}"
+        else:
             return None
-        grade = self.session.last_grade
-        return [f"medal: {left} {op} {right}", *([] if grade is None else grade.explain())]
+        return [head, *([] if grade is None else grade.explain())]
 
 
-def result_of(report: pytest.TestReport) -> Result | None:
-    """Return the result on a test report, if it is one of ours."""
+def found_in(report: pytest.TestReport) -> tuple[ItemKey, Result] | None:
+    """Return the item and the result on a test report, if it is one of ours."""
     data = getattr(report, ATTRIBUTE, None)
-    return None if data is None else Result.from_dict(data)
+    if data is None:
+        return None
+    return ItemKey.from_dict(data["item"], "a test report"), Result.from_dict(data["result"])
 
 
-def key_of(nodeid: str) -> tuple[str, int] | None:
-    """Return competition and seed of an item of ours, as its node id names them."""
-    match = _KEY.search(nodeid)
-    return None if match is None else (match["competition"], int(match["seed"]))
+def _is_of(value: object, grade: Grade) -> bool:
+    """Tell whether a value is a figure of a grade; a number that only happens to be equal may be
+    taken for one, in a test that has a grade."""
+    return any(value is figure for figure in (grade.score, grade.percentile) if figure is not None)
 
 
 def _result(
-    item: pytest.Item, report: pytest.TestReport, error: BaseException | None
+    item: pytest.Item, key: ItemKey, report: pytest.TestReport, error: BaseException | None
 ) -> Result | None:
+    """Return what a phase of an item says about its attempt."""
     known = item.stash.get(RESULT, None)
-    if error is None or isinstance(error, pytest.skip.Exception) or report.when == "teardown":
+    if report.skipped and known is None:
+        return _without_attempt(key, "skipped", _reason(report))
+    if error is None or isinstance(error, pytest.skip.Exception) or report.when != "setup":
         return known
-    key = key_of(item.nodeid)
-    if report.when == "setup" and key is not None and _is_ours(item):
-        run = None if known is None else known.run
-        text = (
-            str(error) if isinstance(error, MlebenchError) else f"{type(error).__name__}: {error}"
-        )
-        return Result(*key, outcome="error", error=text, run=run)
-    return known
+    text = str(error) if isinstance(error, MlebenchError) else f"{type(error).__name__}: {error}"
+    run = None if known is None else known.run
+    return _without_attempt(key, "error", text, run)
 
 
-def _is_ours(item: pytest.Item) -> bool:
-    return "mle_competition" in getattr(item, "fixturenames", ())
+def _without_attempt(key: ItemKey, status: Any, error: str, run: str | None = None) -> Result:
+    return Result(
+        key.competition,
+        key.seed,
+        status,
+        error=error,
+        agent=key.agent,
+        conditions=key.conditions,
+        run=run,
+    )
+
+
+def _reason(report: pytest.TestReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
 
 
 def _blame(error: MlebenchError) -> str:
@@ -115,7 +144,8 @@ def _properties(result: Result) -> list[tuple[str, object]]:
     facts: dict[str, object] = {
         "mle_competition": result.competition,
         "mle_seed": result.seed,
-        "mle_outcome": result.outcome,
+        "mle_agent": result.agent,
+        "mle_outcome": result.status,
         "mle_medal": str(result.medal),
     }
     if (grade := result.grade) is not None:
@@ -128,5 +158,9 @@ def _properties(result: Result) -> list[tuple[str, object]]:
             "mle_median": grade.median,
             "mle_lower_is_better": grade.lower_is_better,
         }
-    facts |= {"mle_problem": result.problem, "mle_run": result.run}
+    facts |= {
+        "mle_problem": result.problem,
+        "mle_fingerprint": result.fingerprint,
+        "mle_run": result.run,
+    }
     return [(name, value) for name, value in facts.items() if value is not None]

@@ -2,7 +2,7 @@
 
 The runs of two agents are paired by competition, never by seed: seed 1 of one agent has nothing
 to do with seed 1 of another. If the agents are equally good at a competition, its runs could have
-come from either; so the test deals the runs of each competition anew to the two sides, in every
+come from either; so the test permutes the runs of each competition between the two sides, in every
 way there is, and asks how often the difference of the rates comes out as it did. With one seed
 this is the exact sign test.
 """
@@ -65,7 +65,9 @@ class Comparison:
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """Compare two reports on the competitions that both have."""
+    """Compare two reports, each of one agent, on the competitions that both have."""
+    for report in (before, after):
+        report.require_one_agent("a comparison")
     old, new = _by_competition(before), _by_competition(after)
     common = [name for name in old if name in new]
     if not common:
@@ -108,7 +110,7 @@ def comparison_lines(comparison: Comparison) -> list[Line]:
 
 
 def show_p(p: float) -> str:
-    """Return a probability with three decimals, never as nought."""
+    """Return a probability with three decimals, never as zero."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -119,16 +121,16 @@ def permutation_test(pairs: Sequence[tuple[int, int, int, int]]) -> tuple[float,
     """
     scale = math.lcm(*(runs for _, a, _, b in pairs for runs in (a, b)))
     observed = 0
-    chances = {0: 1.0}  # scaled difference: probability, when all runs are dealt anew
+    chances = {0: 1.0}  # scaled difference: probability, over all permutations
     for x, a, y, b in pairs:
         observed += y * scale // b - x * scale // a
-        chances = _convolve(chances, _dealt_anew(x + y, a, b, scale))
+        chances = _convolve(chances, _permuted(x + y, a, b, scale))
     two_sided = sum(p for value, p in chances.items() if abs(value) >= abs(observed))
     worse = sum(p for value, p in chances.items() if value <= observed)
     return min(1.0, two_sided), min(1.0, worse)
 
 
-def _dealt_anew(hits: int, a: int, b: int, scale: int) -> dict[int, float]:
+def _permuted(hits: int, a: int, b: int, scale: int) -> dict[int, float]:
     """Return the chances of each scaled difference when *hits* fall among a + b runs at random."""
     ways = math.comb(a + b, hits)
     chances: dict[int, float] = {}
@@ -156,10 +158,10 @@ def _difference(pairs: Sequence[Pair], hit: Callable[[Result], bool]) -> Differe
 
 
 def _bootstrap(changes: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean over competitions drawn anew."""
-    draw = random.Random(0)  # the same reports always give the same interval
+    """Return the 95 % percentile interval of the mean over resampled competitions."""
+    sample = random.Random(0)  # the same reports always give the same interval
     size = len(changes)
-    means = sorted(math.fsum(draw.choices(changes, k=size)) / size for _ in range(RESAMPLES))
+    means = sorted(math.fsum(sample.choices(changes, k=size)) / size for _ in range(RESAMPLES))
     return means[int(RESAMPLES * 0.025)], means[int(RESAMPLES * 0.975)]
 
 

@@ -17,11 +17,13 @@ from pytest_mlebench.reports.results import json_table
 class Disclosure:
     """What a reader must know to judge a report; whatever is not known stays empty."""
 
-    agent: str | None = None
+    agent: str | None = None  # of several, all
     agent_version: str | None = None
+    fingerprint: str | None = None  # of the agent: its name, command, files, image, variables
     image: str | None = None  # the digest
     sandbox: str | None = None
     network: str | None = None
+    description: str | None = None  # whose description the agent was given
     limits: Mapping[str, str] = field(default_factory=dict)  # as Limits.describe() has them
     deviations: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (is, standard)
     hardware: Mapping[str, str] = field(default_factory=dict)
@@ -66,9 +68,11 @@ class Disclosure:
         """Return the disclosure for a person, a line each, without what is not known."""
         shown = {
             "agent": " ".join(filter(None, (self.agent, self.agent_version))),
+            "fingerprint": self.fingerprint,
             "image": self.image,
             "sandbox": self.sandbox,
             "network": self.network,
+            "description": self.description,
             "limits": _join(self.limits),
             "not standard": "; ".join(
                 f"{key} {value} instead of {standard}"

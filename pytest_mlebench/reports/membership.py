@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench.registry import ALIASES, BENCHMARK, SPLITS, Registry
+from pytest_mlebench.registry import ALIASES, BENCHMARK, SPLITS, Registry, read_split
 from pytest_mlebench.reports.results import json_table
 
 ALL = "all"
@@ -98,7 +98,4 @@ def _split_files(registry: Registry) -> dict[str, Path]:
 
 
 def _ids(path: Path) -> tuple[str, ...]:
-    if not path.is_file():
-        return ()
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return tuple(i for line in lines if (i := line.partition("#")[0].strip()))
+    return tuple(read_split(path).values()) if path.is_file() else ()

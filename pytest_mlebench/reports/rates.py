@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +15,6 @@ from pytest_mlebench.reports.membership import ALL, APART, SELECTED, Membership
 from pytest_mlebench.reports.results import Result
 
 CONFIDENCE = 0.95
-Z = 1.959963984540054  # the normal quantile of the 95 % interval
 
 MEASURES: dict[str, Callable[[Result], bool]] = {
     "valid": lambda result: result.valid,
@@ -58,7 +59,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class SplitRates:
-    """The rates of one split, and how much of it they rest on."""
+    """The rates of one agent on one split, and how much of it they rest on."""
 
     name: str
     competitions: int  # that were to run
@@ -66,10 +67,18 @@ class SplitRates:
     seeds: tuple[int, ...]
     runs: int
     errors: int
+    skipped: int
     missing: int
     rates: Mapping[str, Rate]
     leaky: int
     without_leaks: Rate | None  # the any-medal rate of the rest; None where nothing leaks
+    agent: str = ""
+    conditions: str = ""
+
+    @property
+    def not_run(self) -> int:
+        """Return how many runs have no result of the agent's own."""
+        return self.errors + self.skipped + self.missing
 
     @property
     def is_whole(self) -> bool:
@@ -80,12 +89,15 @@ class SplitRates:
         """Return the rates in JSON types."""
         rest = self.without_leaks
         return {
+            "agent": self.agent,
+            "conditions": self.conditions,
             "split": self.name,
             "competitions": self.competitions,
             "competitions_in_split": self.of,
             "seeds": list(self.seeds),
             "runs": self.runs,
             "errors": self.errors,
+            "skipped": self.skipped,
             "missing": self.missing,
             **{name: rate.to_dict() for name, rate in self.rates.items()},
             "leaky_competitions": self.leaky,
@@ -101,8 +113,9 @@ def rate_over_seeds(hits: Sequence[Sequence[bool]]) -> Rate:
         return Rate(mean, None, wilson_interval(sum(hits[0]), len(hits[0])), "wilson", values)
     variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
     sem = math.sqrt(variance / len(values))
-    reach = student_quantile(len(values) - 1) * sem
-    return Rate(mean, sem, (max(0.0, mean - reach), min(100.0, mean + reach)), "t", values)
+    half_width = student_quantile(len(values) - 1) * sem
+    interval = (max(0.0, mean - half_width), min(100.0, mean + half_width))
+    return Rate(mean, sem, interval, "t", values)
 
 
 def rate(results: Iterable[Result], hit: Callable[[Result], bool]) -> Rate:
@@ -114,8 +127,9 @@ def rate(results: Iterable[Result], hit: Callable[[Result], bool]) -> Rate:
 
 
 def rates_of(name: str, results: Sequence[Result], of: int, leaky: frozenset[str]) -> SplitRates:
-    """Return the rates of some results under the name of a split that has *of* competitions."""
+    """Return the rates of an agent's results under a split's name that has *of* competitions."""
     ids = {result.competition for result in results}
+    statuses = Counter(result.status for result in results)
     tight = [result for result in results if result.competition not in leaky]
     medal = MEASURES["any_medal"]
     return SplitRates(
@@ -124,11 +138,14 @@ def rates_of(name: str, results: Sequence[Result], of: int, leaky: frozenset[str
         of=of,
         seeds=tuple(sorted({result.seed for result in results})),
         runs=len(results),
-        errors=sum(result.outcome == "error" for result in results),
-        missing=sum(result.outcome == "missing" for result in results),
+        errors=statuses["error"],
+        skipped=statuses["skipped"],
+        missing=statuses["missing"],
         rates={measure: rate(results, hit) for measure, hit in MEASURES.items()},
         leaky=len(ids & leaky),
         without_leaks=rate(tight, medal) if tight and len(tight) < len(results) else None,
+        agent=results[0].agent,
+        conditions=results[0].conditions,
     )
 
 
@@ -159,37 +176,19 @@ def selection(results: Sequence[Result], membership: Membership) -> list[Result]
 
 def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a proportion, in percent."""
-    share, z2 = hits / trials, Z * Z
-    centre = share + z2 / (2 * trials)
-    reach = Z * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
-    low, high = ((centre + side * reach) / (1 + z2 / trials) for side in (-1, 1))
+    proportion, z = hits / trials, statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    centre = proportion + z * z / (2 * trials)
+    variance = proportion * (1 - proportion) / trials + z * z / (4 * trials * trials)
+    half_width = z * math.sqrt(variance)
+    low, high = ((centre + side * half_width) / (1 + z * z / trials) for side in (-1, 1))
     return 100 * max(0.0, low), 100 * min(1.0, high)
 
 
-def student_quantile(freedom: int) -> float:
+def student_quantile(degrees_of_freedom: int) -> float:
     """Return the quantile of Student's t for a two-sided 95 % interval."""
-    low, high = 0.0, 64.0  # one degree of freedom, the widest, needs 12.7
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        if _central_probability(middle, freedom) < CONFIDENCE:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    from scipy.special import stdtrit  # late on purpose: only for rates over several seeds
 
-
-def _central_probability(t: float, freedom: int) -> float:
-    """Return P(-t < T < t) by the finite series that whole degrees of freedom allow."""
-    angle = math.atan(t / math.sqrt(freedom))
-    cosine2 = math.cos(angle) ** 2
-    odd = freedom % 2
-    term, total = 1.0, 0.0
-    for k in range(freedom // 2):
-        total += term
-        term *= cosine2 * (2 * k + 1 + odd) / (2 * k + 2 + odd)
-    if odd:
-        return 2 / math.pi * (angle + math.sin(angle) * math.cos(angle) * total)
-    return math.sin(angle) * total
+    return float(stdtrit(degrees_of_freedom, (1 + CONFIDENCE) / 2))
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""Reports: results with the conditions they came about under; written, read, aggregated.
+"""A report: results with the conditions they came about under.
 
-Light to import: a format's own module is loaded when a file of that format is read or written.
+Light to import: what reads or writes a format is loaded when a file of that format is.
 """
 
 from __future__ import annotations
@@ -8,16 +8,20 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.rates import SplitRates, rates_by_split
-from pytest_mlebench.reports.results import Result, complete
+from pytest_mlebench.reports.results import ItemKey, Result, block_name, blocks_of, complete
+
+if TYPE_CHECKING:
+    from pytest_mlebench.reports.content import Content
 
 # suffix: the module whose render(report) gives the text
 WRITERS = {
@@ -34,7 +38,7 @@ def _now() -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """The results of a run, one per competition and seed, and the disclosure."""
+    """The results of a run, one per agent, competition and seed, and the disclosure."""
 
     results: tuple[Result, ...]
     disclosure: Disclosure = field(default_factory=Disclosure)
@@ -48,7 +52,7 @@ class Report:
         *,
         registry: Registry,
         disclosure: Disclosure | None = None,
-        expected: Iterable[tuple[str, int]] = (),
+        expected: Iterable[ItemKey] = (),
     ) -> Report:
         """Return a report of *results* in which nothing that is *expected* goes unmentioned."""
         disclosure = Disclosure() if disclosure is None else disclosure
@@ -59,58 +63,48 @@ class Report:
     @classmethod
     def read(cls, path: Path | str, registry: Registry | None = None) -> Report:
         """Read a report of our own, or one grading report of the reference implementation."""
-        from pytest_mlebench.reports.formats import json_file, reference_report  # late on purpose
+        from pytest_mlebench.reports import load  # late on purpose: only where one is read
 
-        path = Path(path)
-        data = json_file.load(path)
-        if reference_report.is_reference(data):
-            return cls.from_reference([path], registry=registry)
-        return json_file.parse(data, str(path))
+        return cls._of_content(load.read_file(Path(path), registry or Registry()), registry)
 
     @classmethod
     def from_reference(
         cls, paths: Sequence[Path | str], registry: Registry | None = None
     ) -> Report:
         """Read grading reports of the reference implementation, one file per seed."""
-        from pytest_mlebench.reports.formats import reference_report  # late on purpose
+        from pytest_mlebench.reports import load  # late on purpose: only where one is read
 
-        return reference_report.read([Path(path) for path in paths], registry or Registry())
+        files = [Path(path) for path in paths]
+        return cls._of_content(load.read_reference(files, registry or Registry()), registry)
 
     @classmethod
     def from_run(cls, folder: Path | str, registry: Registry | None = None) -> Report:
         """Read the folder of a run, finished or not."""
-        from pytest_mlebench.attempts import plan  # late on purpose
+        from pytest_mlebench.reports import load  # late on purpose: only where one is read
 
-        return plan.read(Path(folder), registry or Registry())
+        return cls._of_content(load.read_run(Path(folder)), registry)
 
     @classmethod
     def load(cls, paths: Sequence[Path | str], registry: Registry | None = None) -> Report:
         """Read whatever *paths* are: a run's folder, a report, grading reports of the reference."""
-        from pytest_mlebench.attempts import plan  # late on purpose
+        from pytest_mlebench.reports import load  # late on purpose: only where one is read
 
         files = [Path(path) for path in paths]
-        if len(files) == 1 and files[0].is_dir():
-            if (files[0] / plan.PLAN).is_file():
-                return cls.from_run(files[0], registry)
-            files = sorted(files[0].glob("*.json"))
-            if not files:
-                raise ConfigError(
-                    f"{paths[0]}: neither the folder of a run (it has no {plan.PLAN}) "
-                    "nor a folder of grading reports (it has no .json file)"
-                )
-        return cls.read(files[0], registry) if len(files) == 1 else cls._seeds(files, registry)
+        return cls._of_content(load.read_any(files, registry or Registry()), registry)
 
     @classmethod
-    def _seeds(cls, files: Sequence[Path], registry: Registry | None) -> Report:
-        from pytest_mlebench.reports.formats import json_file, reference_report  # late on purpose
-
-        for path in files:
-            if not reference_report.is_reference(json_file.load(path)):
-                raise ConfigError(
-                    f"{path}: several files are read as the seeds of one agent, which takes "
-                    "grading reports of the reference implementation; this is none"
-                )
-        return cls.from_reference(files, registry)
+    def _of_content(cls, content: Content, registry: Registry | None) -> Report:
+        report = cls.of(
+            content.results,
+            registry=registry or Registry(),
+            disclosure=content.disclosure,
+            expected=content.expected,
+        )
+        return replace(
+            report,
+            membership=content.membership or report.membership,
+            created=content.created or report.created,
+        )
 
     def write(self, path: Path | str) -> None:
         """Write the report in the format that the suffix names, all of it or nothing."""
@@ -127,6 +121,7 @@ class Report:
         """Return the results of one seed as a grading report of the reference implementation."""
         from pytest_mlebench.reports.formats import reference_report  # late on purpose
 
+        self.require_one_agent("a grading report of the reference implementation")
         return reference_report.to_reference(
             [result for result in self.results if result.seed == seed], self.created
         )
@@ -135,9 +130,31 @@ class Report:
         """Return the report of exactly *competitions*; what it does not have is missing."""
         wanted = tuple(dict.fromkeys(competitions))
         inside = [result for result in self.results if result.competition in wanted]
-        expected = [(i, seed) for i in wanted for seed in self.seeds or (0,)]
+        expected = [
+            ItemKey(i, seed, agent, conditions)
+            for agent, conditions in dict.fromkeys((r.agent, r.conditions) for r in self.results)
+            or [("", "")]
+            for i in wanted
+            for seed in self.seeds or (0,)
+        ]
         report = Report.of(inside, registry=registry, disclosure=self.disclosure, expected=expected)
         return replace(report, created=self.created)
+
+    def of_agent(self, name: str) -> Report:
+        """Return the report of one agent's results under its usual conditions."""
+        inside = [r for r in self.results if r.agent == name and not r.conditions]
+        return replace(self, results=tuple(inside))
+
+    def require_one_agent(self, what: str) -> None:
+        """Refuse a report of several agents where their results would be added up."""
+        names = [block_name(block[0]) for block in self.blocks]
+        if len(names) > 1:
+            raise ConfigError(f"{what} is of one agent, this report has {', '.join(names)}")
+
+    @cached_property
+    def blocks(self) -> list[list[Result]]:
+        """Return the results of each agent by themselves."""
+        return blocks_of(self.results)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -146,17 +163,17 @@ class Report:
 
     @property
     def rates(self) -> tuple[SplitRates, ...]:
-        """Return the rates of every split that the report concerns."""
-        return rates_by_split(self.results, self.membership)
+        """Return the rates of every split that the report concerns, agent by agent."""
+        return tuple(row for block in self.blocks for row in rates_by_split(block, self.membership))
 
     @property
     def agent_hours(self) -> float:
-        """Return how long the agent ran in total."""
+        """Return how long the agents ran in total."""
         return sum(result.agent_seconds or 0.0 for result in self.results) / 3600
 
     @property
     def format_checks(self) -> int:
-        """Return how often the agent had its submissions' format checked."""
+        """Return how often the agents had their submissions' format checked."""
         return sum(result.format_checks for result in self.results)
 
 

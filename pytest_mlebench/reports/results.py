@@ -3,62 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, get_args
 
 from pytest_mlebench._toml import Table
-from pytest_mlebench.attempts.record import Run, Snapshot
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.snapshot import Snapshot
 
 # graded: there is a valid score, whatever it is worth; failed: the agent's fault, no valid score;
-# error: the benchmark's own fault; missing: was to run and did not finish
-Outcome = Literal["graded", "failed", "error", "missing"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+# error: the benchmark's own fault; skipped: passed over, as an option or a test said;
+# missing: was to run and did not finish
+Status = Literal["graded", "failed", "error", "skipped", "missing"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+NOT_RUN: tuple[Status, ...] = ("error", "skipped", "missing")
+
+
+@dataclass(frozen=True)
+class ItemKey:
+    """What identifies an item: the attempt that it is about, as far as collection knows it."""
+
+    competition: str
+    seed: int
+    agent: str = ""  # its name; where a fixture brings another, where that fixture is
+    conditions: str = ""  # what the test's own marker changes, "" for the usual conditions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the key in JSON types."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object, where: str) -> ItemKey:
+        """Return the key that ``to_dict`` wrote; a pair is one of an earlier version."""
+        if isinstance(data, list) and [type(part) for part in data] == [str, int]:
+            return cls(*data)
+        table = json_table(data, where)
+        return cls(
+            table.text("competition"),
+            _count(table, "seed"),
+            table.text("agent", ""),
+            table.text("conditions", ""),
+        )
 
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one competition with one seed."""
+    """What became of one competition with one seed."""
 
     competition: str
     seed: int
-    outcome: Outcome
+    status: Status
     grade: Grade | None = None
-    error: str | None = None
+    error: str | None = None  # why there is no grade
+    agent: str = ""
+    conditions: str = ""
     agent_seconds: float | None = None
     run: str | None = None  # the folder of the attempt
     format_checks: int = 0
     snapshots: tuple[Snapshot, ...] = ()
-
-    @classmethod
-    def from_run(cls, run: Run) -> Result:
-        """Return the result that a run's record tells of."""
-        outcome: Outcome = "missing"
-        error = run.error
-        if run.phase == "graded" and run.grade is not None:
-            outcome = "graded" if run.grade.valid else "failed"
-        elif run.phase == "error":
-            outcome = "error"
-        else:
-            error = error or f"interrupted: the attempt was left {run.phase!r}"
-        return cls(
-            competition=run.competition,
-            seed=run.seed,
-            outcome=outcome,
-            grade=run.grade if run.phase == "graded" else None,
-            error=error,
-            agent_seconds=run.outcome.get("seconds"),
-            run=str(run.folder),
-            format_checks=run.outcome.get("format_checks") or 0,
-            snapshots=tuple(run.snapshots),
-        )
+    fingerprint: str | None = None  # of everything that decided the attempt
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> ItemKey:
         """Return what identifies a result."""
-        return self.competition, self.seed
+        return ItemKey(self.competition, self.seed, self.agent, self.conditions)
 
     @property
     def valid(self) -> bool:
@@ -87,54 +96,99 @@ class Result:
         return {
             "competition": self.competition,
             "seed": self.seed,
-            "outcome": self.outcome,
+            "agent": self.agent,
+            "conditions": self.conditions,
+            "outcome": self.status,
             "grade": None if self.grade is None else self.grade.to_dict(),
             "error": self.error,
             "agent_seconds": self.agent_seconds,
             "run": self.run,
             "format_checks": self.format_checks,
             "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
+            "fingerprint": self.fingerprint,
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], where: str = "result") -> Result:
+    def from_dict(cls, data: object, where: str = "a result") -> Result:
         """Return the result that ``to_dict`` wrote; anything else is an error naming *where*."""
         table = json_table(data, where)
         grade = table.table("grade", None)
         competition = table.text("competition")
-        outcome: Outcome = table.choice("outcome", OUTCOMES)
+        status: Status = table.choice("outcome", STATUSES)
         result = cls(
             competition=competition,
             seed=_count(table, "seed"),
-            outcome=outcome,
+            status=status,
             grade=None if grade is None else _grade(grade, competition),
             error=table.text("error", None),
+            agent=table.text("agent", ""),
+            conditions=table.text("conditions", ""),
             agent_seconds=table.number("agent_seconds", None),
             run=table.text("run", None),
             format_checks=_count(table, "format_checks", 0),
-            snapshots=_snapshots(data.get("snapshots"), where),
+            snapshots=tuple(_snapshot(each) for each in table.tables("snapshots")),
+            fingerprint=table.text("fingerprint", None),
         )
-        if (outcome == "graded") != result.valid:
-            raise table.error("outcome", f"is {outcome!r}, which the grade contradicts")
+        if (status == "graded") != result.valid:
+            raise table.error("outcome", f"is {status!r}, which the grade contradicts")
         return result
 
 
-def complete(
-    results: Iterable[Result], expected: Iterable[tuple[str, int]] = ()
-) -> tuple[Result, ...]:
-    """Return one result per competition and seed, adding a missing one for each that is expected.
+def complete(results: Iterable[Result], expected: Iterable[ItemKey] = ()) -> tuple[Result, ...]:
+    """Return one result per key, adding a missing one for each that is expected.
 
     Of several results with the same key the last one counts that is not itself missing.
     """
-    found: dict[tuple[str, int], Result] = {
-        key: Result(*key, outcome="missing", error="never ran") for key in expected
-    }
+    found: dict[ItemKey, Result] = {key: never_ran(key) for key in expected}
     for result in results:
-        if result.key not in found or result.outcome != "missing":
+        if result.key not in found or result.status != "missing":
             found[result.key] = result
-        elif found[result.key].outcome == "missing":
+        elif found[result.key].status == "missing":
             found[result.key] = result  # it may know why it is missing
     return tuple(found.values())
+
+
+def never_ran(key: ItemKey) -> Result:
+    """Return the result of an item that was expected and of which nothing is known."""
+    return Result(
+        key.competition,
+        key.seed,
+        "missing",
+        error="never ran",
+        agent=key.agent,
+        conditions=key.conditions,
+    )
+
+
+def blocks_of(results: Iterable[Result]) -> list[list[Result]]:
+    """Return the results of each agent, and of each of its special conditions, by themselves."""
+    blocks: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        blocks.setdefault((result.agent, result.conditions), []).append(result)
+    return list(blocks.values())
+
+
+class OfBlock(Protocol):
+    """What belongs to an agent under some conditions: a result, or a rate."""
+
+    @property
+    def agent(self) -> str:
+        """Return the agent's name."""
+
+    @property
+    def conditions(self) -> str:
+        """Return what is special about the conditions."""
+
+
+def block_name(member: OfBlock) -> str:
+    """Return what a block is called, by one of its results or rates."""
+    agent = member.agent or "no name"
+    return f"{agent} ({member.conditions})" if member.conditions else agent
+
+
+def named(member: OfBlock, name: str, *, several: bool) -> str:
+    """Return a name, with its block before it where there are several."""
+    return f"{block_name(member)}: {name}" if several else name
 
 
 def json_table(data: object, where: str) -> Table:
@@ -145,11 +199,13 @@ def json_table(data: object, where: str) -> Table:
 
 
 def _without_null(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _without_null(value) if isinstance(value, Mapping) else value
-        for key, value in data.items()
-        if value is not None
-    }
+    return {key: _plain(value) for key, value in data.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _without_null(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _grade(table: Table, competition: str) -> Grade:
@@ -173,15 +229,6 @@ def _grade(table: Table, competition: str) -> Grade:
     if grade.medal and not grade.valid:
         raise table.error("medal", f"is {medal!r}, but there is no score")
     return grade
-
-
-def _snapshots(data: object, where: str) -> tuple[Snapshot, ...]:
-    if data is None:
-        return ()
-    if not isinstance(data, list):
-        raise ConfigError(f"{where}: snapshots must be a list, given: {type(data).__name__}")
-    tables = [json_table(one, f"{where}: snapshots[{i}]") for i, one in enumerate(data)]
-    return tuple(_snapshot(table) for table in tables)
 
 
 def _snapshot(table: Table) -> Snapshot:

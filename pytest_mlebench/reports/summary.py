@@ -1,4 +1,4 @@
-"""The terminal summary, as plain lines computed from results; and the gate on rates.
+"""The terminal summary, as plain lines computed from results.
 
 Lines are at most 80 columns wide and carry no control characters: markup is a hint beside the
 text, in the words of pytest's terminal writer.
@@ -9,24 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_mlebench.errors import ConfigError, UnknownName
 from pytest_mlebench.medals import Medal
-from pytest_mlebench.registry import ALIASES
 from pytest_mlebench.reports.membership import ALL, Membership
-from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split, rates_of, selection
-from pytest_mlebench.reports.results import Result
+from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split
+from pytest_mlebench.reports.results import Result, block_name, blocks_of
 
 WIDTH = 80
 LABEL, COLUMN = 15, 16  # four splits side by side fill 79 columns
 LETTERS = {Medal.GOLD: "G", Medal.SILVER: "S", Medal.BRONZE: "B", Medal.NONE: "."}
-BLAME = {"failed": "F", "error": "E", "missing": "?"}
-LEGEND = "by seed: G gold, S silver, B bronze, . no medal, F failed, E error, ? missing"
+BLAME = {"failed": "F", "error": "E", "skipped": "s", "missing": "?"}
+LEGEND = "G gold, S silver, B bronze, . no medal, F failed, E error, s skipped, ? missing"
 MARKUP: dict[str, dict[str, bool]] = {
     "gold": {"yellow": True, "bold": True},
     "silver": {"bold": True},
     "bronze": {"yellow": True},
     "failed": {"red": True},
     "error": {"red": True, "bold": True},
+    "skipped": {"yellow": True},
     "missing": {"red": True},
 }
 
@@ -39,82 +38,21 @@ class Line:
     markup: Mapping[str, bool] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Gate:
-    """A bar that the any-medal rate of a split, or of all that was selected, must reach."""
-
-    split: str | None
-    percent: float
-    given: str  # the option as it was typed
-
-    def judge(self, results: Sequence[Result], membership: Membership) -> str | None:
-        """Return a sentence if the bar is missed or cannot be judged, else None."""
-        row = self._rates(results, membership)
-        if row is None:
-            return f"no competition of {self.split or 'any split'} was selected ({self.given})"
-        if not row.is_whole:
-            return (
-                f"any-medal rate of {self.split} cannot be judged: only {row.competitions} of its "
-                f"{row.of} competitions were selected ({self.given})"
-            )
-        mean = row.rates["any_medal"].mean
-        if mean >= self.percent - 1e-9:  # 3 of 5 is 60 %, whatever the floats say
-            return None
-        name = self.split or "the selected competitions"
-        bar = f"under the bar of {self.percent:g} %"
-        return f"any-medal rate of {name} is {mean:.2f} %, {bar} ({self.given})"
-
-    def _rates(self, results: Sequence[Result], membership: Membership) -> SplitRates | None:
-        if self.split is None:
-            inside = selection(results, membership)
-            ids = {result.competition for result in inside}
-        else:
-            ids = set(membership.splits.get(ALIASES.get(self.split, self.split), ()))
-            inside = [result for result in results if result.competition in ids]
-        if not inside:
-            return None
-        return rates_of(self.split or "", inside, len(ids), membership.leaky)
-
-
-def parse_fail_under(
-    value: str, splits: Iterable[str] | None = None, option: str = "--mle-fail-under"
-) -> Gate:
-    """Return the gate in ``60`` or ``low:60``; *splits* are the names that exist."""
-    name, colon, number = value.rpartition(":")
-    try:
-        percent = float(number)
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent <= 100 or bool(name) != bool(colon):
-        raise ConfigError(
-            f"{option} must be [SPLIT:]PERCENT such as low:60, with a percentage from 0 to 100, "
-            f"given: {value}"
-        )
-    if name and splits is not None and name not in set(splits):
-        raise UnknownName(f"split in {option}={value}:", name, splits)
-    return Gate(name or None, percent, f"{option}={value}")
-
-
-def check_gates(
-    gates: Iterable[Gate], results: Sequence[Result], membership: Membership
-) -> list[str]:
-    """Return a sentence for every bar that is missed."""
-    sentences = (gate.judge(results, membership) for gate in gates)
-    return [sentence for sentence in sentences if sentence is not None]
-
-
 def summary_lines(
     results: Sequence[Result], membership: Membership, *, ascii_only: bool = False
 ) -> list[Line]:
-    """Return the whole summary: the rates of each split, then every competition."""
+    """Return the whole summary: for each agent the rates of its splits, then every competition."""
     if not results:
         return [Line("nothing was run")]
-    rates = rates_by_split(results, membership)
-    return [
-        *rate_lines(rates, ascii_only=ascii_only),
-        Line(""),
-        *competition_lines(results, membership),
-    ]
+    blocks = blocks_of(results)
+    lines: list[Line] = []
+    for block in blocks:
+        if len(blocks) > 1:
+            lines += [Line(f"agent {block_name(block[0])}", {"bold": True, "cyan": True}), Line("")]
+        rates = rates_by_split(block, membership)
+        lines += [*rate_lines(rates, ascii_only=ascii_only), Line("")]
+        lines += [*competition_lines(block, membership), Line("")]
+    return lines[:-1]
 
 
 def rate_lines(rates: Sequence[SplitRates], *, ascii_only: bool = False) -> list[Line]:
@@ -153,10 +91,10 @@ def problem_lines(results: Iterable[Result]) -> list[Line]:
     return [
         Line(
             cut(f"{result.competition} seed{result.seed}: {one_line(result.problem)}", WIDTH),
-            MARKUP[result.outcome],
+            MARKUP[result.status],
         )
         for result in results
-        if result.outcome != "graded" and result.problem
+        if result.status != "graded" and result.problem
     ]
 
 
@@ -169,7 +107,7 @@ def one_line(text: str) -> str:
 def result_letters(results: Iterable[Result]) -> str:
     """Return a letter for each result, in the order of the seeds."""
     ordered = sorted(results, key=lambda result: result.seed)
-    return "".join(BLAME.get(result.outcome, LETTERS[result.medal]) for result in ordered)
+    return "".join(BLAME.get(result.status, LETTERS[result.medal]) for result in ordered)
 
 
 def mean_percentile(group: Sequence[Result]) -> str:
@@ -190,8 +128,8 @@ def _block(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
     yield Line(row("", (cut(r.name, COLUMN - 2) for r in rates)), {"bold": True})
     yield Line(row("competitions", (_share(r) for r in rates)))
     yield Line(row("seeds", (str(len(r.seeds)) for r in rates)))
-    if any(r.errors or r.missing for r in rates):
-        cells = (f"{r.errors + r.missing} of {r.runs}" for r in rates)
+    if any(r.not_run for r in rates):
+        cells = (f"{r.not_run} of {r.runs}" for r in rates)
         yield Line(row("missing runs", cells), MARKUP["missing"])
     for name in MEASURES:
         cells = (r.rates[name].text(ascii_only=ascii_only) for r in rates)
@@ -215,13 +153,17 @@ def _notes(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
             left_out = "competition" if row.leaky == 1 else "competitions"
             yield Line(f"{cut(row.name, 30)}: a leak is known in {row.leaky} {left_out}")
     widest = max(rates, key=lambda row: row.runs)
-    if widest.errors or widest.missing:
+    if widest.not_run:
         yield Line(
-            f"{widest.errors + widest.missing} of {widest.runs} runs are missing "
-            f"({widest.errors} by error, {widest.missing} not run to the end): "
+            f"{widest.not_run} of {widest.runs} runs are missing ({_reasons(widest)}): "
             "counted as no medal",
             MARKUP["missing"],
         )
+
+
+def _reasons(row: SplitRates) -> str:
+    counts = {"by error": row.errors, "skipped": row.skipped, "not run to the end": row.missing}
+    return ", ".join(f"{count} {how}" for how, count in counts.items() if count)
 
 
 def _share(row: SplitRates) -> str:
@@ -254,8 +196,8 @@ def _medals(group: Sequence[Result]) -> str:
     if len(group) > 1:
         return result_letters(group)
     only = group[0]
-    if only.outcome != "graded":
-        return only.outcome
+    if only.status != "graded":
+        return only.status
     return str(only.medal) if only.medal else "-"
 
 
@@ -263,5 +205,5 @@ def _markup(group: Sequence[Result]) -> Mapping[str, bool]:
     best = max(group, key=lambda result: result.medal)
     if best.medal:
         return MARKUP[str(best.medal)]
-    bad = [result.outcome for result in group if result.outcome != "graded"]
+    bad = [result.status for result in group if result.status != "graded"]
     return MARKUP[bad[0]] if len(bad) == len(group) else {}

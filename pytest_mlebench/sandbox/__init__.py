@@ -7,11 +7,12 @@ part of a job, so none can leak through a sandbox.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.limits import Limits
 
 Reason = Literal[
@@ -39,17 +40,17 @@ class Job:
     @property
     def log(self) -> Path:
         """Return the file that receives the agent's output while it runs."""
-        return self.folder / "run.log"
+        return AttemptFolder(self.folder).log
 
     @property
     def submission(self) -> Path:
         """Return where the sandbox leaves the collected submission, if there is one."""
-        return self.folder / "submission.csv"
+        return AttemptFolder(self.folder).submission
 
     @property
     def artefacts(self) -> Path:
         """Return where the sandbox leaves what it collected of the agent's logs and code."""
-        return self.folder / "artefacts"
+        return AttemptFolder(self.folder).artefacts
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,16 @@ class Ending:
     gpus: tuple[str, ...] = ()
     problem: str | None = None  # why nothing could be collected, e.g. a submission that is a link
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ending in JSON types."""
+        return asdict(self) | {"gpus": list(self.gpus)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Ending:
+        """Return the ending that ``to_dict`` wrote; keys of later versions are passed over."""
+        known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
+        return cls(**(known | {"gpus": tuple(data.get("gpus") or ())}))
 
 
 class Sandbox(Protocol):

@@ -39,7 +39,7 @@ def test_each_attempt_sees_the_gpu_of_its_lease_alone(session: Session) -> None:
     records = session.records("mine")
     seen = []
     for name, record in records.items():
-        ((gpu),) = record["outcome"]["gpus"]
+        ((gpu),) = record["ending"]["gpus"]
         log = (session.path / "mle-runs/mine" / name / "run.log").read_text()
         assert f"sees {gpu}\n" in log
         assert record["conditions"]["gpus"] == [

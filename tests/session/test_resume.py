@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -44,13 +45,169 @@ def test_a_finished_run_is_not_repeated_but_resumed(
     session: Session, workers: tuple[str, ...]
 ) -> None:
     agent = f"--mle-agent={session.agent('counting', COUNTING.format(pause=0))}"
-    session.run(agent, "--mle-run=mine", TWO[0], *workers).assert_outcomes(passed=1)
+    session.run(agent, "--mle-run=mine", *TWO, "-k", "digits", *workers).assert_outcomes(passed=1)
     first = session.records("mine")
     result = session.run(agent, "--mle-run=mine", *TWO, *workers)
     result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["resumes: 1 of 1 done already"])
     second = session.records("mine")
     assert {key: second[key] for key in first} == first
     assert sorted(second) == ["demo-digits/seed0/attempt1", "demo-wine-cultivars/seed0/attempt1"]
+
+
+def test_the_name_of_a_run_is_enough_to_resume_it(
+    session: Session, workers: tuple[str, ...]
+) -> None:
+    options = ("--mle-time-limit=9m", "--mle-seeds=2", "--mle-require=bronze", "--mle-network=none")
+    arguments = ("--mle-agent=dummy", "--mle-run=mine", *TWO, *options, "--mle-fail-under=10")
+    assert session.run(*arguments, "-k", "digits and seed0", *workers).ret == 1
+    result = session.run("--mle-agent=dummy", "--mle-run=mine", *workers)
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            "mle-bench: agent dummy, 2 competitions (demo-digits, demo-wine-cultivars), 2 seeds, "
+            "require bronze",
+            "missed: any-medal rate * is 0.00 %, below the bar of 10 %*",
+        ]
+    )
+    records = session.records("mine")
+    assert len(records) == 4
+    assert {r["conditions"]["limits"]["time_seconds"] for r in records.values()} == {540}
+    assert {r["conditions"]["network"] for r in records.values()} == {"none"}
+
+
+def test_the_printed_command_resumes_the_run(session: Session) -> None:
+    command = session.agent("idle", "")
+    result = session.run(f"--mle-agent={command}", *TWO, "-x", "--mle-seeds=2", "--mle-runs-dir=R")
+    line = next(line for line in result.outlines if line.startswith("next: "))
+    assert line.endswith(" (resumes)")
+    words = shlex.split(line.removeprefix("next: pytest ").removesuffix(" (resumes)"))
+    again = session.run(*words)
+    again.assert_outcomes(failed=4)
+    again.stdout.fnmatch_lines(["resumes: 1 of 4 done already"])
+
+
+def test_a_run_of_ones_own_tests_is_resumed_by_its_name(session: Session) -> None:
+    session.pytester.makepyfile(
+        test_mine="""
+        import pytest
+
+        @pytest.mark.mle(competition=["demo-digits", "demo-wine-cultivars"])
+        def test_mine(mle_grade):
+            assert mle_grade.valid
+        """
+    )
+    arguments = ("--mle-agent=dummy", "--mle-run=mine")
+    session.run(*arguments, "test_mine.py", "-k", "digits").assert_outcomes(passed=1)
+    session.run(*arguments).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "--mle-competition=demo-wine-cultivars",
+            "run 'mine' was planned with --mle-competition=demo-digits, given: "
+            "demo-wine-cultivars: leave the selection out to resume the run, or choose another "
+            "name with --mle-run",
+        ),
+        (
+            "--mle-seeds=3",
+            "run 'mine' was planned with --mle-seeds=1, given: 3: leave it out to resume the "
+            "run, or choose another name with --mle-run",
+        ),
+        (
+            "--mle-time-limit=1m",
+            "run 'mine' was made under other conditions (limits time was not known, is 1m): "
+            "choose another name with --mle-run, or repeat what has changed with "
+            "--mle-rerun=changed",
+        ),
+        (
+            "--mle-network=none",
+            "run 'mine' was made under other conditions (network was open, is none): *",
+        ),
+    ],
+)
+def test_a_run_is_not_resumed_with_another_plan(session: Session, given: str, message: str) -> None:
+    arguments = ("--mle-agent=dummy", "--mle-run=mine")
+    session.run(*arguments, TWO[0]).assert_outcomes(passed=1)
+    before = session.records("mine"), (session.path / "mle-runs/mine/run.json").read_text()
+    result = session.run(*arguments, given)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    after = session.records("mine"), (session.path / "mle-runs/mine/run.json").read_text()
+    assert after == before
+
+
+def test_the_second_release_is_not_judged_by_the_first_ones_medals(session: Session) -> None:
+    agent = f"--mle-agent={session.agent('agent', COUNTING.format(pause=0))}"
+    session.run(agent, "--mle-run=mine", TWO[0]).assert_outcomes(passed=1)
+    session.agent("agent", "raise SystemExit('broken')")
+    result = session.run(agent, "--mle-run=mine")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: run 'mine' was made under other conditions (agent command was *, is *): choose *"]
+    )
+    result = session.run(agent, "--mle-run=mine", "--mle-rerun=changed", "--mle-report=r.json")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["resumes: 0 of 1 done already"])
+    records = session.records("mine")
+    assert [record["superseded"] for record in records.values()] == [True, False]
+    assert [r["outcome"] for r in session.report("r.json")["results"]] == ["failed"]
+
+
+def test_a_changed_agent_of_a_fixture_is_refused_too(session: Session) -> None:
+    conftest = """
+        import pytest
+        from pytest_mlebench import Agent
+
+        @pytest.fixture
+        def mle_agent():
+            return Agent("mine", command=("sh", "-c", "exit {status}"))
+        """
+    session.pytester.makepyfile(
+        test_mine="""
+        import pytest
+
+        @pytest.mark.mle(competition="demo-digits")
+        def test_mine(mle_run):
+            pass
+        """
+    )
+    arguments = ("--mle-agent=mine", "test_mine.py", "--mle-run=mine")
+    session.pytester.makeconftest(conftest.format(status=1))
+    session.run(*arguments).assert_outcomes(passed=1)
+    session.pytester.makeconftest(conftest.format(status=2))
+    result = session.run(*arguments)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["configuration: *was made under other conditions (agent command*"])
+    session.run(*arguments, "--mle-rerun=changed").assert_outcomes(passed=1)
+    assert len(session.records("mine")) == 2
+
+
+def test_a_session_that_visits_a_part_leaves_the_report_of_the_whole_run(
+    session: Session,
+) -> None:
+    arguments = ("--mle-agent=dummy", "--mle-run=mine")
+    session.run(*arguments, *TWO).assert_outcomes(passed=2)
+    for part in (("-k", "digits"), ("--setup-plan",), ("-x",)):
+        session.run(*arguments, *part)
+        results = session.report("mle-runs/mine/report.json")["results"]
+        assert [result["outcome"] for result in results] == ["graded", "graded"]
+
+
+def test_nothing_is_removed_by_a_resume(session: Session) -> None:
+    arguments = ("--mle-agent=dummy", "--mle-run=mine")
+    session.run(*arguments, TWO[0]).assert_outcomes(passed=1)
+    attempt = session.path / "mle-runs/mine/demo-digits/seed0/attempt1"
+    record = attempt / "record.json"
+    later = record.read_text().replace('"schema": 2', '"schema": 9')
+    record.write_text(later)
+    result = session.run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *attempt1/record.json: has schema 9, this version reads*"])
+    assert record.read_text() == later
+    assert (attempt / "submission.csv").is_file()
 
 
 def test_an_interrupted_attempt_runs_again(session: Session) -> None:

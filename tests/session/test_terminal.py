@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from plugin_session import Session
 
-from pytest_mlebench.attempts.record import Run
+from pytest_mlebench.attempts.record import AttemptRecord, Phase, Run
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.plugin.live_status import progress_line
@@ -53,7 +54,7 @@ def test_the_first_failure_stops_a_session_and_the_rest_is_missing(session: Sess
     assert result.ret == 1
     outcomes = {r["competition"]: r["outcome"] for r in session.report("r.json")["results"]}
     assert outcomes == {"demo-digits": "failed", "demo-wine-cultivars": "missing"}
-    result.stdout.fnmatch_lines(["next: pytest --mle-agent='python idle.py' --mle-run=* (resumes)"])
+    result.stdout.fnmatch_lines(["next: pytest '--mle-agent=python idle.py' --mle-run=* (resumes)"])
 
 
 def test_the_last_failures_can_be_run_again(session: Session) -> None:
@@ -70,12 +71,12 @@ def test_the_last_failures_can_be_run_again(session: Session) -> None:
     result.stdout.fnmatch_lines(["demo-wine-cultivars *failed*"])
 
 
-def run(phase: str, start: float, end: float | None, medal: Medal | None) -> Run:
+def run(phase: Phase, start: float, end: float | None, medal: Medal | None) -> Run:
     grade = None
     if medal is not None:
         grade = Grade("c", 1.0, medal, True, 50.0, True, None, 4.0, 3.0, 2.0, 1.0, False, 100)
     timings = {"running": start} | ({} if end is None else {"collected": end})
-    return Run("f", "c", 0, 1, "a", phase, grade, timings=timings)  # type: ignore[arg-type]
+    return Run(Path("f"), AttemptRecord("c", 0, 1, "a", phase, grade=grade, timings=timings))
 
 
 def test_progress_tells_running_finished_medals_and_time_left() -> None:

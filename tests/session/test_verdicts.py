@@ -77,7 +77,7 @@ def test_what_is_there_when_the_time_is_up_is_graded(session: Session) -> None:
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["not standard: time 4s instead of 10m"])
     (record,) = session.records("late").values()
-    assert record["outcome"]["reason"] == "time-limit"
+    assert record["ending"]["reason"] == "time-limit"
 
 
 def test_the_benchmarks_own_fault_is_an_error_that_counts_as_no_medal(
@@ -114,7 +114,7 @@ def test_medals_are_letters_and_words(session: Session, workers: tuple[str, ...]
         """
         import shutil
         import pytest
-        from pytest_mlebench.sandbox import Outcome
+        from pytest_mlebench.sandbox import Ending
 
         class Oracle:
             name = "oracle"
@@ -122,7 +122,7 @@ def test_medals_are_letters_and_words(session: Session, workers: tuple[str, ...]
                 return ()
             def run(self, job):
                 shutil.copy(job.data.parent / "private" / "answers.csv", job.submission)
-                return Outcome("exited", 0, 0.1)
+                return Ending("exited", 0, 0.1)
 
         def pytest_mle_sandbox(config, name, agent):
             return Oracle()
@@ -177,7 +177,7 @@ def test_a_gate_that_is_missed_fails_the_session(
     assert result.ret == 1
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["missed: any-medal rate of * is 0.00 %, under the bar of 60 % (--mle-fail-under=60)"]
+        ["missed: any-medal rate of * is 0.00 %, below the bar of 60 % (--mle-fail-under=60)"]
     )
 
 

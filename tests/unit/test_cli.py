@@ -55,14 +55,14 @@ def test_report_of_a_split_counts_what_the_files_lack(tmp_path: Path) -> None:
     kept = [e for e in data["competition_reports"] if e["competition_id"] == "leaf-classification"]
     (tmp_path / "r.json").write_text(json.dumps({"competition_reports": kept}))
     done = cli("report", tmp_path / "r.json", "--split", "lite")
-    assert "21 of 22 runs are missing (0 by error, 21 not run to the end)" in done.stdout
+    assert "21 of 22 runs are missing (21 not run to the end)" in done.stdout
 
 
 def test_report_gates(tmp_path: Path) -> None:
     done = cli("report", *REAL_REPORTS, "--fail-under", "low:62", "--fail-under", "all:43.6")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == (
-        "any-medal rate of all is 43.56 %, under the bar of 43.6 % (--fail-under=all:43.6)"
+        "any-medal rate of all is 43.56 %, below the bar of 43.6 % (--fail-under=all:43.6)"
     )
     assert cli("report", *REAL_REPORTS, "--fail-under", "low:62").returncode == 0
 
@@ -147,7 +147,7 @@ def test_grade_writes_both_reports(mine: Path, tmp_path: Path) -> None:
     assert [entry["score"] for entry in data["competition_reports"]] == [0.5, 4, None]
     assert data["competition_reports"][2]["submission_exists"] is False
     ours = Report.read(next((tmp_path / "out").glob("*[0-9]_report.json")))
-    assert [result.outcome for result in ours.results] == ["graded", "graded", "failed"]
+    assert [result.status for result in ours.results] == ["graded", "graded", "failed"]
     assert ours.results[2].problem == "there is no none.csv"
     assert ours.membership.leaky == {"tiny"}
     assert Report.read(theirs).rates[0].rates == ours.rates[0].rates

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import TYPE_CHECKING
 
-from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
+
+if TYPE_CHECKING:
+    from pytest_mlebench.reports.report import Report
 
 COLUMNS = (
     "competition",
@@ -29,6 +32,9 @@ COLUMNS = (
     "format_checks",
     "problem",
     "run",
+    "agent",
+    "conditions",
+    "fingerprint",
 )
 
 
@@ -49,7 +55,7 @@ def _row(result: Result, report: Report) -> dict[str, object]:
         "competition": result.competition,
         "split": report.membership.benchmark_split(result.competition),
         "seed": result.seed,
-        "outcome": result.outcome,
+        "outcome": result.status,
         "medal": str(result.medal),
         "above_median": result.above_median,
         "known_leak": result.competition in report.membership.leaky,
@@ -57,6 +63,9 @@ def _row(result: Result, report: Report) -> dict[str, object]:
         "format_checks": result.format_checks,
         "problem": _harmless(result.problem),
         "run": result.run,
+        "agent": _harmless(result.agent),
+        "conditions": result.conditions,
+        "fingerprint": result.fingerprint,
     }
     return {name: str(v).lower() if isinstance(v, bool) else v for name, v in row.items()}
 

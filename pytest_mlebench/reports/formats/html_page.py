@@ -6,14 +6,17 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_mlebench._units import show_duration, show_size
-from pytest_mlebench.attempts.record import Snapshot
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.over_time import HEAD, after, followed, milestones
-from pytest_mlebench.reports.rates import MEASURES, SplitRates
-from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result
+from pytest_mlebench.reports.rates import MEASURES
+from pytest_mlebench.reports.results import Result, named
+from pytest_mlebench.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pytest_mlebench.reports.report import Report
 
 STATS = "stats.jsonl"  # samples that a sandbox may leave beside the record
 MOST_SAMPLES = 4_000
@@ -49,7 +52,7 @@ def render(report: Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
-        _rates(report.rates),
+        _rates(report),
         "<h2>Competitions</h2>",
         _competitions(report),
         _over_time(report.results),
@@ -61,19 +64,20 @@ def render(report: Report) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def _rates(rates: Sequence[SplitRates]) -> str:
+def _rates(report: Report) -> str:
+    several = len(report.blocks) > 1
     head = ["split", "competitions", "seeds", *(name.replace("_", " ") for name in MEASURES)]
     rows = [
         [
-            escape(row.name),
+            escape(named(row, row.name, several=several)),
             str(row.competitions) if row.is_whole else f"{row.competitions} of {row.of}",
             str(len(row.seeds)),
             *(rate.text() for rate in row.rates.values()),
             row.rates["any_medal"].interval_text(),
             "" if row.without_leaks is None else row.without_leaks.text(),
-            f"{row.errors + row.missing} of {row.runs}",
+            f"{row.not_run} of {row.runs}",
         ]
-        for row in rates
+        for row in report.rates
     ]
     head += ["95 % interval", "without leaks", "missing runs"]
     note = '<p class="note">Rates in percent; whatever has no result counts as no medal.</p>'
@@ -88,10 +92,10 @@ def _competitions(report: Report) -> str:
 def _row(result: Result, report: Report) -> list[str]:
     grade = result.grade
     leak = " *" if result.competition in report.membership.leaky else ""
-    word = str(result.medal) if result.medal else "" if result.valid else result.outcome
+    word = str(result.medal) if result.medal else "" if result.valid else result.status
     seconds = result.agent_seconds
     return [
-        escape(result.competition) + leak,
+        escape(named(result, result.competition, several=len(report.blocks) > 1)) + leak,
         str(result.seed),
         f'<span class="{word}">{word}</span>',
         "" if grade is None or grade.score is None else f"{grade.score:.6g}",
@@ -185,7 +189,7 @@ def _medal(one: Snapshot) -> str:
 
 def _problems(results: Sequence[Result]) -> str:
     rows = [
-        [f"{escape(result.competition)} seed {result.seed}", result.outcome, escape(result.problem)]
+        [f"{escape(result.competition)} seed {result.seed}", result.status, escape(result.problem)]
         for result in results
         if result.problem
     ]

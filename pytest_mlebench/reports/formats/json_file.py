@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.membership import Membership
-from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result, json_table
+from pytest_mlebench.reports.results import ItemKey, Result, json_table
+
+if TYPE_CHECKING:
+    from pytest_mlebench.reports.report import Report
 
 FORMAT = "pytest-mlebench report"
 SCHEMA = 1  # grows when a key changes its meaning or goes; new keys alone do not count
@@ -48,8 +51,8 @@ def load(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
-def parse(data: Mapping[str, Any], where: str) -> Report:
-    """Return the report in the parsed file; its rates are computed anew, not believed."""
+def parse(data: Mapping[str, Any], where: str) -> Content:
+    """Return what the parsed file says but for the rates, which are computed anew."""
     if data.get("format") != FORMAT:
         raise ConfigError(
             f"{where}: neither a report of pytest-mlebench nor a grading report of the "
@@ -67,7 +70,7 @@ def parse(data: Mapping[str, Any], where: str) -> Report:
         for number, result in enumerate(results)
     )
     _refuse_twins(parsed, where)
-    return Report(
+    return Content(
         results=parsed,
         disclosure=Disclosure.from_dict(data.get("disclosure"), f"{where}: disclosure"),
         membership=Membership.from_dict(data.get("membership"), f"{where}: membership"),
@@ -76,7 +79,7 @@ def parse(data: Mapping[str, Any], where: str) -> Report:
 
 
 def _refuse_twins(results: tuple[Result, ...], where: str) -> None:
-    seen: set[tuple[str, int]] = set()
+    seen: set[ItemKey] = set()
     for result in results:
         if result.key in seen:
             raise ConfigError(

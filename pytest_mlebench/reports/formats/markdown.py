@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_mlebench.reports.over_time import HEAD, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
-from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result
+from pytest_mlebench.reports.results import Result, named
+
+if TYPE_CHECKING:
+    from pytest_mlebench.reports.report import Report
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
@@ -18,7 +21,7 @@ def render(report: Report) -> str:
     agent = report.disclosure.agent
     parts = [
         f"# {'MLE-bench report' if agent is None else f'MLE-bench report: {escape(agent)}'}",
-        _rates(report.rates),
+        _rates(report),
         _notes(report.rates),
         "## Competitions",
         table(
@@ -44,19 +47,20 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _rates(rates: Sequence[SplitRates]) -> str:
+def _rates(report: Report) -> str:
+    several = len(report.blocks) > 1
     names = [name.replace("_", " ") for name in MEASURES]
     rows = [
         [
-            escape(row.name),
+            escape(named(row, row.name, several=several)),
             str(row.competitions) if row.is_whole else f"{row.competitions} of {row.of}",
             str(len(row.seeds)),
             *(rate.text() for rate in row.rates.values()),
             row.rates["any_medal"].interval_text(),
             _optional(row.without_leaks),
-            f"{row.errors + row.missing} of {row.runs}",
+            f"{row.not_run} of {row.runs}",
         ]
-        for row in rates
+        for row in report.rates
     ]
     more = ("95 % interval", "without leaks", "missing runs")
     return table(("split", "competitions", "seeds", *names, *more), rows)
@@ -80,10 +84,10 @@ def _row(result: Result, report: Report) -> list[str]:
     score = None if grade is None else grade.score
     percentile = None if grade is None else grade.percentile
     return [
-        escape(result.competition),
+        escape(named(result, result.competition, several=len(report.blocks) > 1)),
         escape(report.membership.benchmark_split(result.competition)),
         str(result.seed),
-        result.outcome,
+        result.status,
         "" if score is None else f"{score:.10g}",
         str(result.medal) if result.medal else "",
         "" if percentile is None else f"{percentile:.1f}",
@@ -98,7 +102,7 @@ def _over_time(results: Sequence[Result]) -> str:
 
 def _problems(results: Sequence[Result]) -> str:
     lines = [
-        f"- {escape(result.competition)}, seed {result.seed} ({result.outcome}): "
+        f"- {escape(result.competition)}, seed {result.seed} ({result.status}): "
         f"{escape(result.problem)}"
         for result in results
         if result.problem

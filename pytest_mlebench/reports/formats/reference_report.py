@@ -12,9 +12,9 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Leaderboard, Medal
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.formats.json_file import load
-from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Outcome, Result, json_table
+from pytest_mlebench.reports.results import ItemKey, Result, Status, json_table
 
 ENTRIES = "competition_reports"
 
@@ -24,7 +24,7 @@ def is_reference(data: Mapping[str, Any]) -> bool:
     return ENTRIES in data
 
 
-def read(paths: Sequence[Path], registry: Registry) -> Report:
+def read(paths: Sequence[Path], registry: Registry) -> Content:
     """Read one file per seed; a competition that a file lacks is missing for that seed.
 
     In a single file the n-th entry of a competition is its n-th seed.
@@ -35,8 +35,8 @@ def read(paths: Sequence[Path], registry: Registry) -> Report:
         results += _read_file(entries, str(path), registry, None if len(paths) == 1 else number)
     ids = dict.fromkeys(result.competition for result in results)
     seeds = sorted({result.seed for result in results})
-    expected = [(competition, seed) for competition in ids for seed in seeds]
-    return Report.of(results, registry=registry, expected=expected)
+    expected = tuple(ItemKey(competition, seed) for competition in ids for seed in seeds)
+    return Content(tuple(results), expected=expected)
 
 
 def to_reference(results: Sequence[Result], created: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _read_file(
             Result(
                 competition=competition,
                 seed=turn if seed is None else seed,
-                outcome=_outcome(grade),
+                status=_status(grade),
                 grade=grade,
                 error="not graded, says the grading report" if grade is None else None,
                 run=None if path in {"", "None"} else path,  # theirs may be the word itself
@@ -91,7 +91,7 @@ def _read_file(
     return results
 
 
-def _outcome(grade: Grade | None) -> Outcome:
+def _status(grade: Grade | None) -> Status:
     if grade is None:
         return "missing"
     return "graded" if grade.valid else "failed"

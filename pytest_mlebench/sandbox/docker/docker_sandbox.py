@@ -111,6 +111,10 @@ class DockerSandbox:
         lines += [f"removed {orphan.describe()}" for orphan in remove_orphans(self.engine)]
         return tuple(lines)
 
+    def image_digest(self, agent: Agent) -> str:
+        """Return what identifies the content of an agent's image."""
+        return self.prepare(agent).image.digest
+
     def prepare(self, agent: Agent) -> Prepared:
         """Return the agent's image, ready for attempts."""
         key = (agent.image, agent.build)

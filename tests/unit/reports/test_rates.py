@@ -18,7 +18,7 @@ from pytest_mlebench.reports.rates import (
     wilson_interval,
 )
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import complete
+from pytest_mlebench.reports.results import ItemKey, complete
 
 ANY = MEASURES["any_medal"]
 
@@ -74,7 +74,7 @@ def test_interval_over_seeds_is_students_and_stays_within_0_and_100() -> None:
 
 def test_errors_missing_and_failed_runs_count_as_no_medal() -> None:
     results = complete(
-        [graded("a", medal=Medal.GOLD), failed("b"), errored("c")], [(i, 0) for i in "abcd"]
+        [graded("a", medal=Medal.GOLD), failed("b"), errored("c")], [ItemKey(i, 0) for i in "abcd"]
     )
     assert rate(results, ANY).mean == 25
     row = rates_by_split(results, Membership({"low": ("a", "b", "c", "d")}))[0]
@@ -82,7 +82,7 @@ def test_errors_missing_and_failed_runs_count_as_no_medal() -> None:
 
 
 def test_a_seed_that_ran_in_part_keeps_its_denominator() -> None:
-    expected = [(i, seed) for i in "ab" for seed in (0, 1)]
+    expected = [ItemKey(i, seed) for i in "ab" for seed in (0, 1)]
     results = complete([graded("a", 0, Medal.GOLD), graded("b", 0, Medal.GOLD)], expected)
     assert rate(results, ANY).values == (100, 0)
 

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from reporting import REAL_REPORTS, errored, failed, graded
 
-from pytest_mlebench.attempts.record import Snapshot
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.host.hardware import host_hardware
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports.disclosure import Disclosure, host_hardware
+from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result, complete
+from pytest_mlebench.reports.results import ItemKey, Result, complete
+from pytest_mlebench.snapshot import Snapshot
 
 DISCLOSURE = Disclosure(
     agent="mine",
@@ -47,7 +48,7 @@ def report() -> Report:
         failed("leaf-classification", 1, "column 'species' is missing | <b>=1+1</b>"),
         errored("AI4Code", 0),
     ]
-    expected = [(i, seed) for i in ("leaf-classification", "AI4Code") for seed in (0, 1)]
+    expected = [ItemKey(i, seed) for i in ("leaf-classification", "AI4Code") for seed in (0, 1)]
     return Report.of(results, registry=Registry(), disclosure=DISCLOSURE, expected=expected)
 
 
@@ -59,12 +60,13 @@ def test_a_result_crosses_processes_as_json() -> None:
 def test_the_last_result_counts_unless_it_is_missing() -> None:
     missing = Result("a", 0, "missing")
     first, second = errored("a"), graded("a")
-    assert complete([first, second, missing], [("a", 0)]) == (second,)
+    assert complete([first, second, missing], [ItemKey("a", 0)]) == (second,)
 
 
 def test_an_expected_run_without_a_result_is_missing() -> None:
-    (result,) = complete([], [("a", 1)])
-    assert (result.key, result.outcome, result.problem) == (("a", 1), "missing", "never ran")
+    (result,) = complete([], [ItemKey("a", 1)])
+    assert (result.key, result.status) == (ItemKey("a", 1), "missing")
+    assert result.problem == "never ran"
 
 
 def test_json_comes_back_as_it_was(report: Report, tmp_path: Path) -> None:
@@ -246,7 +248,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_only_some_competitions_adds_what_is_missing_of_them(report: Report) -> None:
     part = report.only(["leaf-classification", "mlsp-2013-birds"], Registry())
-    assert [(r.competition, r.seed, r.outcome) for r in part.results] == [
+    assert [(r.competition, r.seed, r.status) for r in part.results] == [
         ("leaf-classification", 0, "graded"),
         ("leaf-classification", 1, "failed"),
         ("mlsp-2013-birds", 0, "missing"),
@@ -263,7 +265,7 @@ def test_hardware_is_told() -> None:
 def test_the_report_is_light_to_import() -> None:
     code = (
         "import sys; from pytest_mlebench import Report; import pytest_mlebench.reports.summary; "
-        f"Report.load({[str(path) for path in REAL_REPORTS]}).rates; "
+        f"Report.load({[str(path) for path in REAL_REPORTS]}); "
         "heavy = {'numpy', 'pandas', 'scipy', 'sklearn', 'rich', 'docker', 'requests'}; "
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )

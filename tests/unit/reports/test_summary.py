@@ -10,15 +10,11 @@ from reporting import REAL_REPORTS, errored, failed, graded
 from pytest_mlebench.errors import ConfigError, UnknownName
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.gates import check_gates, parse_fail_under
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import Result, complete
-from pytest_mlebench.reports.summary import (
-    check_gates,
-    parse_fail_under,
-    problem_lines,
-    summary_lines,
-)
+from pytest_mlebench.reports.results import ItemKey, Result, complete
+from pytest_mlebench.reports.summary import problem_lines, summary_lines
 
 LOW = Membership({"low": ("a", "b")})
 
@@ -52,7 +48,9 @@ def test_one_seed_prints_no_standard_error() -> None:
 
 
 def test_missing_runs_are_counted_and_shown() -> None:
-    results = list(complete([graded("a"), errored("b")], [(i, s) for i in "ab" for s in (0, 1)]))
+    results = list(
+        complete([graded("a"), errored("b")], [ItemKey(i, s) for i in "ab" for s in (0, 1)])
+    )
     text = _text(results, LOW)
     assert "missing runs             3 of 4" in text
     assert "3 of 4 runs are missing (1 by error, 2 not run to the end): counted as no med" in text
@@ -134,11 +132,11 @@ def test_a_rate_under_the_bar_is_a_sentence() -> None:
     membership = Membership({"low": tuple(f"c{n}" for n in range(22))})
     gate = parse_fail_under("low:60")
     assert check_gates([gate], results, membership) == [
-        "any-medal rate of low is 45.45 %, under the bar of 60 % (--mle-fail-under=low:60)"
+        "any-medal rate of low is 45.45 %, below the bar of 60 % (--mle-fail-under=low:60)"
     ]
     assert check_gates([parse_fail_under("45.4")], results, membership) == []
     assert check_gates([parse_fail_under("lite:46")], results, membership) == [
-        "any-medal rate of lite is 45.45 %, under the bar of 46 % (--mle-fail-under=lite:46)"
+        "any-medal rate of lite is 45.45 %, below the bar of 46 % (--mle-fail-under=lite:46)"
     ]
 
 
@@ -148,7 +146,7 @@ def test_a_rate_that_equals_the_bar_passes(seeds: int) -> None:
     results = [graded(i, s, medals.get(int(i), Medal.NONE)) for i in "01234" for s in range(seeds)]
     assert check_gates([parse_fail_under("60")], results, Membership()) == []
     assert check_gates([parse_fail_under("60.01")], results, Membership()) == [
-        "any-medal rate of the selected competitions is 60.00 %, under the bar of 60.01 % "
+        "any-medal rate of the selected competitions is 60.00 %, below the bar of 60.01 % "
         "(--mle-fail-under=60.01)"
     ]
 

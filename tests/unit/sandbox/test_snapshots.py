@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sandbox_job import Place, wait_until
 
-from pytest_mlebench.attempts.record import Run, Snapshot, read_run
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job, snapshots
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 from pytest_mlebench.sandbox.snapshots import Snapshots, kept_file, parse_every
+from pytest_mlebench.snapshot import Snapshot
 
 EVERY = 0.1
 
@@ -157,15 +157,6 @@ except OSError as problem:
         assert set(ast.literal_eval(other)) <= {"home", "run.log", "record.json"} | {
             name for name in ast.literal_eval(other) if name.startswith(".validator.")
         }
-
-
-def test_snapshots_survive_in_the_record(tmp_path: Path) -> None:
-    run = Run(tmp_path, "titanic", 0, 1, "dummy")
-    run.snapshots = [Snapshot(1.5, "ab", 3), Snapshot(2.5, "cd", 4, problem="no rows")]
-    run.save()
-    again = read_run(tmp_path)
-    assert again is not None
-    assert again.snapshots == run.snapshots
 
 
 def test_the_pause_between_snapshots_is_checked() -> None:

@@ -13,6 +13,7 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import ItemKey
 
 
 def _data(number: int = 0) -> dict[str, Any]:
@@ -83,11 +84,11 @@ def test_in_a_single_file_the_second_entry_of_a_competition_is_its_second_seed(
 
 def test_errors_and_missing_runs_survive_the_way_there_and_back(tmp_path: Path) -> None:
     results = [graded("a", 0, Medal.BRONZE), failed("b"), errored("c")]
-    report = Report.of(results, registry=Registry(), expected=[(i, 0) for i in "abcd"])
+    report = Report.of(results, registry=Registry(), expected=[ItemKey(i, 0) for i in "abcd"])
     path = tmp_path / "grading_report.json"
     path.write_text(json.dumps(report.to_reference(0)))
     back = Report.read(path)
-    assert [result.outcome for result in back.results] == ["graded", "failed", "missing", "missing"]
+    assert [result.status for result in back.results] == ["graded", "failed", "missing", "missing"]
     assert back.rates[0].rates["any_medal"].mean == 25
 
 
@@ -141,7 +142,7 @@ def test_a_score_that_is_not_a_number_is_no_score(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(data))
     first = Report.read(path).results[0]
-    assert (first.outcome, first.problem) == ("failed", "the score is nan")
+    assert (first.status, first.problem) == ("failed", "the score is nan")
 
 
 @pytest.mark.parametrize(

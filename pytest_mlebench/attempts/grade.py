@@ -1,0 +1,59 @@
+"""Grading an attempt that is over: its submission, and the snapshots of it on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_mlebench.attempts.record import AttemptRecord, Run
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import MlebenchError
+from pytest_mlebench.grade import Grade, grade_submission, no_submission
+from pytest_mlebench.snapshot import Snapshot
+
+
+def grade_run(run: Run, dataset: Dataset) -> Grade:
+    """Return the grade of a finished attempt, recorded before it is returned."""
+    if run.phase == "graded" and run.grade is not None:
+        return run.grade
+    return grade_again(run, dataset)
+
+
+def grade_again(run: Run, dataset: Dataset) -> Grade:
+    """Grade a finished attempt, whether or not it has a grade."""
+    competition, where = dataset.competition, str(run.folder)
+    if run.submission.exists() or run.submission.is_symlink():
+        grade = grade_submission(competition, run.submission, dataset.private, run=where)
+    else:
+        grade = no_submission(competition, _why_nothing(run.record, str(run.log)), run=where)
+    run.enter("graded", grade=grade, snapshots=_graded_snapshots(run, dataset))
+    return grade
+
+
+def _graded_snapshots(run: Run, dataset: Dataset) -> tuple[Snapshot, ...]:
+    """Return the snapshots with their grades; trouble with one is noted and spoils nothing else."""
+    if not run.record.snapshots:
+        return ()
+    from pytest_mlebench.sandbox.snapshots import kept_file  # late on purpose: if there are any
+
+    known: dict[str, Snapshot] = {}
+    for snapshot in run.record.snapshots:
+        if snapshot.sha256 not in known:
+            file = kept_file(run.folder, snapshot)
+            try:
+                grade = grade_submission(dataset.competition, file, dataset.private)
+            except MlebenchError as problem:
+                grade = no_submission(dataset.competition, f"cannot be graded: {problem}")
+            known[snapshot.sha256] = snapshot.graded(grade)
+    return tuple(replace(known[one.sha256], seconds=one.seconds) for one in run.record.snapshots)
+
+
+def _why_nothing(record: AttemptRecord, log: str) -> str:
+    ending = record.ending
+    problem = (ending and ending.problem) or "the agent left no submission.csv"
+    if ending is not None and ending.reason == "time-limit":
+        return f"{problem}; it was stopped at the time limit"
+    if ending is not None and ending.reason == "memory-limit":
+        return f"{problem}; it was stopped at the memory limit"
+    if ending is not None and ending.exit_code:
+        return f"{problem}; it ended with exit code {ending.exit_code}, see {log}"
+    return problem

@@ -1,0 +1,177 @@
+"""A run's folder as results: what was to run, by its plan; what became of it, by the records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_mlebench.attempts.plan import read_plan
+from pytest_mlebench.attempts.record import AttemptRecord, Run, read_attempts
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.reports.content import Content
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.results import ItemKey, Result, Status, never_ran
+
+Found = tuple[ItemKey, Result]
+
+
+def result_of(run: Run) -> Result:
+    """Return the result that an attempt's record tells of."""
+    record = run.record
+    status: Status = "missing"
+    error = record.error
+    if record.phase == "graded" and record.grade is not None:
+        status = "graded" if record.grade.valid else "failed"
+    elif record.phase == "error":
+        status = "error"
+    else:
+        error = error or f"interrupted: the attempt was left {record.phase!r}"
+    ending = record.ending
+    return Result(
+        competition=record.competition,
+        seed=record.seed,
+        status=status,
+        grade=record.grade if record.phase == "graded" else None,
+        error=error,
+        agent=record.agent,
+        conditions="" if record.item is None else record.item.conditions,
+        agent_seconds=None if ending is None else ending.seconds,
+        run=str(run.folder),
+        format_checks=0 if ending is None else ending.format_checks,
+        snapshots=record.snapshots,
+        fingerprint=record.fingerprint,
+    )
+
+
+def latest_attempts(folder: RunFolder) -> list[Run]:
+    """Return of every attempt that was made the latest try: the one that is graded, if any is.
+
+    What another version of the agent has superseded is left out.
+    """
+    latest: dict[tuple[object, ...], Run] = {}
+    for seed in folder.seeds():
+        for run in read_attempts(seed):
+            record = run.record
+            key = (record.competition, record.seed, record.agent, record.item, record.fingerprint)
+            before = latest.get(key)
+            if record.superseded or (before and before.phase == "graded" != run.phase):
+                continue
+            latest[key] = run
+    return list(latest.values())
+
+
+def read_run_folder(path: Path) -> Content:
+    """Return the results of a run, finished or not, and the conditions they came about under."""
+    folder = RunFolder(path)
+    plan = read_plan(folder)
+    runs = latest_attempts(folder)
+    found = [(item_of(run.record), result_of(run)) for run in runs]
+    records = [run.record for run in runs]
+    return Content(
+        results=settle(plan.expected, found), disclosure=disclose(plan.disclosure, records)
+    )
+
+
+def item_of(record: AttemptRecord) -> ItemKey:
+    """Return the item that an attempt was made for."""
+    return record.item or ItemKey(record.competition, record.seed, record.agent)
+
+
+def settle(expected: Iterable[ItemKey], found: Iterable[Found]) -> tuple[Result, ...]:
+    """Return a result for every item that is expected or found, each agent under its own name.
+
+    An item whose test varies the conditions in a way that collection cannot know has several
+    results, told apart by their fingerprints.
+    """
+    results: dict[ItemKey, dict[str | None, Result]] = {key: {} for key in expected}
+    for key, result in found:
+        known = results.setdefault(key, {})
+        if result.status != "missing" or result.fingerprint not in known:
+            known[result.fingerprint] = result
+    names = _agent_names(results)
+    settled = []
+    for key, known in results.items():
+        for number, result in enumerate(_of_item(key, known)):
+            special = f"#{result.fingerprint}" if number else ""
+            conditions = " ".join(filter(None, (key.conditions, special)))
+            settled.append(replace(result, agent=names[key.agent], conditions=conditions))
+    return tuple(settled)
+
+
+def _of_item(key: ItemKey, known: Mapping[str | None, Result]) -> list[Result]:
+    """Return the results of an item's attempts; what has no attempt counts only without any."""
+    outside = known.get(None)
+    attempts = [result for result in known.values() if result.fingerprint is not None]
+    if not attempts:
+        return [never_ran(key) if outside is None else outside]
+    if outside is None or outside.status != "error":
+        return attempts
+    return [  # a worker was lost in the middle of it
+        replace(result, status="error", error=outside.error)
+        if result.status == "missing"
+        else result
+        for result in attempts
+    ]
+
+
+def _agent_names(results: Mapping[ItemKey, Mapping[str | None, Result]]) -> dict[str, str]:
+    """Return how each agent is called: by its own name, and where that is if two have the same."""
+    names: dict[str, str] = {}
+    for key, known in results.items():
+        ran = [result.agent for result in known.values() if result.fingerprint]
+        names[key.agent] = ran[0] if ran else names.get(key.agent, key.agent)
+    counts = Counter(names.values())
+    return {
+        where: f"{name} [{where}]" if counts[name] > 1 and where != name else name
+        for where, name in names.items()
+    }
+
+
+def disclose(base: Disclosure, records: Sequence[AttemptRecord]) -> Disclosure:
+    """Return the disclosure of a run with what its attempts themselves tell of their conditions."""
+    if not records:
+        return base
+    conditions = [record.conditions for record in records]
+    limits = [each.limits for each in conditions if each.limits is not None]
+    endings = [record.ending for record in records if record.ending is not None]
+    return replace(
+        base,
+        agent=_all(record.agent for record in records),
+        agent_version=_all(each.agent_version for each in conditions),
+        fingerprint=_all(
+            None if record.identity is None else record.identity.agent_fingerprint
+            for record in records
+        ),
+        image=_all(ending.image for ending in endings),
+        sandbox=_all(each.sandbox for each in conditions),
+        network=_all(each.network for each in conditions),
+        description=_all(each.description for each in conditions),
+        limits=_merged([each.describe() for each in limits]),
+        deviations=_deviations(limits),
+        hardware=_merged([each.hardware for each in conditions]) or base.hardware,
+        data={record.competition: record.conditions.data for record in records},
+    )
+
+
+def _all(values: Iterable[str | None]) -> str | None:
+    """Return all different values, in order."""
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None
+
+
+def _merged(tables: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return tables as one; a key that has several values shows them all."""
+    keys = dict.fromkeys(key for table in tables for key in table)
+    return {key: _all(table.get(key) for table in tables) or "" for key in keys}
+
+
+def _deviations(limits: Iterable[Limits]) -> dict[str, tuple[str, str]]:
+    found: dict[str, dict[str, None]] = {}
+    standard: dict[str, str] = {}
+    for each in dict.fromkeys(limits):
+        for key, (value, norm) in each.deviations(STANDARD).items():
+            found.setdefault(key, {})[value] = None
+            standard[key] = norm
+    return {key: (", ".join(values), standard[key]) for key, values in found.items()}

@@ -1,0 +1,127 @@
+"""Every path of a run's folder, spelled once.
+
+RUNS/NAME/run.json                                      the plan: what is to run, and how
+RUNS/NAME/report.json                                   the results of the whole run
+RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by phase
+                                          run.log       the agent's output
+                                          submission.csv, artefacts/, snapshots/ …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PLAN = "run.json"
+_SEED, _ATTEMPT = "seed", "attempt"
+
+
+@dataclass(frozen=True)
+class AttemptFolder:
+    """The folder of one attempt."""
+
+    path: Path
+
+    @property
+    def number(self) -> int:
+        """Return the attempt's number among those of its competition and seed."""
+        return int(self.path.name.removeprefix(_ATTEMPT))
+
+    @property
+    def record(self) -> Path:
+        """Return the record, written at every phase."""
+        return self.path / "record.json"
+
+    @property
+    def log(self) -> Path:
+        """Return the agent's output."""
+        return self.path / "run.log"
+
+    @property
+    def submission(self) -> Path:
+        """Return the collected submission, which need not exist."""
+        return self.path / "submission.csv"
+
+    @property
+    def artefacts(self) -> Path:
+        """Return what was collected of the agent's logs and code."""
+        return self.path / "artefacts"
+
+    @property
+    def snapshots(self) -> Path:
+        """Return where submissions are kept that changed while the agent ran."""
+        return self.path / "snapshots"
+
+    @property
+    def home(self) -> Path:
+        """Return the workspace, which is there only while the agent runs."""
+        return self.path / "home"
+
+    @property
+    def stats(self) -> Path:
+        """Return the samples of what the agent used."""
+        return self.path / "stats.jsonl"
+
+
+@dataclass(frozen=True)
+class SeedFolder:
+    """The folder of all attempts of one competition with one seed."""
+
+    path: Path
+
+    @property
+    def lock(self) -> Path:
+        """Return the lock that whoever runs an attempt holds."""
+        return self.path / ".lock"
+
+    def attempt(self, number: int) -> AttemptFolder:
+        """Return the folder of an attempt, which need not exist."""
+        return AttemptFolder(self.path / f"{_ATTEMPT}{number}")
+
+    def attempts(self) -> list[AttemptFolder]:
+        """Return the attempts that exist, the oldest first."""
+        return sorted(
+            (AttemptFolder(path) for path in self.path.glob(f"{_ATTEMPT}*") if _is_numbered(path)),
+            key=lambda folder: folder.number,
+        )
+
+    def next_attempt(self) -> AttemptFolder:
+        """Return the folder of the next attempt; whatever exists, even half made, stays."""
+        return self.attempt(max((folder.number for folder in self.attempts()), default=0) + 1)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run: all that sessions of one name do."""
+
+    path: Path
+
+    @property
+    def plan(self) -> Path:
+        """Return the plan."""
+        return self.path / PLAN
+
+    @property
+    def report(self) -> Path:
+        """Return the report that every session of the run writes anew."""
+        return self.path / "report.json"
+
+    @property
+    def lock(self) -> Path:
+        """Return the lock that a session holds as long as it lives."""
+        return self.path / ".session.lock"
+
+    def seed(self, competition: str, seed: int) -> SeedFolder:
+        """Return the folder of a competition and seed, which need not exist."""
+        return SeedFolder(self.path / competition / f"{_SEED}{seed}")
+
+    def seeds(self) -> Iterator[SeedFolder]:
+        """Yield the folders of competitions and seeds that exist, in order of their names."""
+        for path in sorted(self.path.glob(f"*/{_SEED}*")):
+            if path.name.removeprefix(_SEED).isdecimal():
+                yield SeedFolder(path)
+
+
+def _is_numbered(path: Path) -> bool:
+    return path.name.removeprefix(_ATTEMPT).isdecimal()

@@ -1,0 +1,247 @@
+"""Refuse, before the first agent starts, what cannot work; and open the run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pytest_mlebench import __version__
+from pytest_mlebench.attempts.identity import Identity
+from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
+from pytest_mlebench.attempts.record import Run
+from pytest_mlebench.attempts.results import item_of, latest_attempts
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.plugin import options
+from pytest_mlebench.plugin.session import MleSession
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.results import ItemKey
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run's folder, held against other sessions, with its plan and what is done already."""
+
+    plan: Plan
+    lock: BaseFileLock
+    notes: tuple[str, ...]  # lines for the header
+    done: frozenset[ItemKey] = frozenset()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self.lock.release()
+
+
+def open_run(session: MleSession) -> OpenRun:
+    """Refuse what cannot work, then make or resume the run's folder."""
+    notes = tuple(dict.fromkeys((*_sandbox_notes(session), *_choices(session))))
+    if session.settings.prepare == "only" and session.settings.gates:
+        raise ConfigError(
+            f"{session.settings.gates[0].given} has nothing to judge with --mle-prepare=only, "
+            "which runs no agent: leave one of them out"
+        )
+    if session.settings.missing == "fail":
+        _refuse_unprepared(session)
+    lock = _hold(session)
+    try:
+        plan, done = _planned(session, notes)
+        write_plan(session.settings.run, plan)
+    except BaseException as error:
+        lock.release()
+        if isinstance(error, OSError):
+            raise _unwritable(session, error) from None
+        raise
+    return OpenRun(plan, lock, notes, done)
+
+
+def distinct_limits(session: MleSession) -> list[Limits]:
+    """Return the limits of the agent on the selected competitions, each once."""
+    competitions = (session.registry.load(i) for i in session.settings.ids)
+    return list(dict.fromkeys(session.limits(c, session.agent) for c in competitions))
+
+
+def _sandbox_notes(session: MleSession) -> list[str]:
+    if session.agent_is_overridden:
+        return []
+    agent = session.agent
+    agent.environment()
+    notes: list[str] = []
+    for limits in distinct_limits(session):
+        notes += session.sandbox(agent).preflight(agent, limits, session.network(agent))
+    return notes
+
+
+def _choices(session: MleSession) -> list[str]:
+    """Return what the options change about the data."""
+    notes = [] if session.settings.verify else ["datasets were not verified"]
+    return notes if session.settings.description == "ours" else [*notes, "original descriptions"]
+
+
+def _refuse_unprepared(session: MleSession) -> None:
+    settings = session.settings
+    competitions = [session.registry.load(i) for i in settings.ids]
+    if settings.prepare != "never":
+        from pytest_mlebench.store.bulk import preflight  # late on purpose: heavy
+
+        preflight(competitions, session.store)
+        return
+    lost = [each.id for each in competitions if session.store.find(each) is None]
+    if lost:
+        raise ConfigError(
+            f"{len(lost)} of {len(settings.ids)} competitions are not prepared in "
+            f"{settings.store}: {', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}; "
+            f"prepare them with --mle-prepare=auto, or pass over them with --mle-missing=skip"
+        )
+
+
+def _hold(session: MleSession) -> BaseFileLock:
+    """Make the run's folder and hold it against other sessions."""
+    from filelock import FileLock, Timeout  # late on purpose: only when agents run
+
+    _take_free_name(session)
+    folder = session.settings.run
+    try:
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = FileLock(folder.lock)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ConfigError(
+            f"run {folder.path.name!r} is in use by another session: wait for it, or choose "
+            f"another name with --mle-run"
+        ) from None
+    except OSError as error:
+        raise _unwritable(session, error) from None
+    return lock
+
+
+def _take_free_name(session: MleSession) -> None:
+    """Take the next name where a run without one was begun in the same second."""
+    if options.explicit(session.config, "run") is not None:
+        return
+    path, number = session.settings.run_path, 2
+    while True:
+        try:
+            session.settings.run_path.mkdir(mode=0o700, parents=True)
+            return
+        except FileExistsError:
+            other = path.with_name(f"{path.name}-{number}")
+            session.settings = replace(session.settings, run_path=other)
+            number += 1
+        except OSError as error:
+            raise _unwritable(session, error) from None
+
+
+def _unwritable(session: MleSession, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"cannot write to {session.settings.run_path}: {error.strerror or error}: choose another "
+        "folder with --mle-runs-dir"
+    )
+
+
+def _planned(session: MleSession, notes: tuple[str, ...]) -> tuple[Plan, frozenset[ItemKey]]:
+    """Return the plan of the run, and the items that an earlier session of it has done."""
+    folder = session.settings.run
+    identity = _identity(session)
+    disclosure = _disclosure(session, notes, identity)
+    plan = replace(session.settings.plan(), identity=identity, disclosure=disclosure)
+    if not folder.plan.is_file():
+        return plan, frozenset()
+    before = read_plan(folder)
+    attempts = latest_attempts(folder)
+    if identity is not None:
+        _refuse_another_agent(session, folder, before, identity)
+        attempts = _without_changed(session, folder, before, identity, attempts)
+    done = frozenset(item_of(run.record) for run in attempts if run.is_over)
+    return plan.expecting(before.expected), done
+
+
+def _refuse_another_agent(
+    session: MleSession, folder: RunFolder, before: Plan, identity: Identity
+) -> None:
+    known = before.identity.facts["agent.name"] if before.identity else before.disclosure.agent
+    if known not in (None, identity.facts["agent.name"]):
+        raise ConfigError(
+            f"run {folder.path.name!r} belongs to agent {known!r}, not to "
+            f"{session.shown_agent!r}: choose another name with --mle-run"
+        )
+
+
+def _without_changed(
+    session: MleSession, folder: RunFolder, before: Plan, identity: Identity, attempts: list[Run]
+) -> list[Run]:
+    """Return the attempts that still count; refuse, or set aside, those of a changed agent."""
+    changes = before.identity.differences(identity) if before.identity else []
+    if not changes:
+        return attempts
+    if not session.settings.rerun_changed:
+        raise ConfigError(
+            f"run {folder.path.name!r} was made under other conditions ({'; '.join(changes)}): "
+            "choose another name with --mle-run, or repeat what has changed with "
+            "--mle-rerun=changed"
+        )
+    kept = []
+    for run in attempts:
+        own = run.record.identity
+        mine = item_of(run.record).agent == session.shown_agent
+        if mine and own is not None and own.agent_fingerprint != identity.agent_fingerprint:
+            run.change(superseded=True)
+        else:
+            kept.append(run)
+    return kept
+
+
+def _identity(session: MleSession) -> Identity | None:
+    """Return all that options and agent decide about every attempt of the session."""
+    if session.agent_is_overridden:
+        return None
+    agent, settings = session.agent, session.settings
+    limits = {f"limits.{key}": value for key, value in settings.limits.items()}
+    return session.identity(agent).with_facts(
+        **limits,
+        sandbox=session.sandbox(agent).name,
+        network=session.network(agent),
+        description=settings.description,
+        verify="on" if settings.verify else "off",
+    )
+
+
+def _disclosure(
+    session: MleSession, notes: tuple[str, ...], identity: Identity | None
+) -> Disclosure:
+    """Return what is known of the conditions before anything has run."""
+    settings = session.settings
+    base = Disclosure(
+        agent=session.shown_agent,
+        splits=settings.splits,
+        competitions=settings.competitions,
+        seeds=settings.seeds,
+        require=settings.require,
+        plugin_version=__version__,
+        started=stamp(time.time()),
+        notes=notes,
+    )
+    if identity is None:
+        return base
+    agent = session.agent
+    limits = next(iter(distinct_limits(session)), None)
+    return replace(
+        base,
+        agent_version=agent.version,
+        fingerprint=identity.agent_fingerprint,
+        sandbox=session.sandbox(agent).name,
+        network=session.network(agent),
+        description=settings.description,
+        limits={} if limits is None else limits.describe(),
+        deviations={} if limits is None else limits.deviations(STANDARD),
+    )
+
+
+def stamp(moment: float) -> str:
+    """Return a moment as reports write it."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

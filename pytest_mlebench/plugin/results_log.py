@@ -1,0 +1,170 @@
+"""The session's account: what is expected, what became of it, and whether the bars are reached.
+
+The report is always of the whole run on disk; a session that visits a part of it adds to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_mlebench._files import short_path
+from pytest_mlebench.attempts.plan import write_plan
+from pytest_mlebench.attempts.results import disclose, item_of, latest_attempts, result_of, settle
+from pytest_mlebench.errors import ConfigError, MlebenchError
+from pytest_mlebench.plugin import options
+from pytest_mlebench.plugin.preflight import OpenRun, open_run, stamp
+from pytest_mlebench.plugin.session import ITEM_KEY, MleSession
+from pytest_mlebench.plugin.verdicts import PHASES, found_in
+from pytest_mlebench.reports.compare import compare, comparison_lines
+from pytest_mlebench.reports.gates import check_gates
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.results import ItemKey, Result
+from pytest_mlebench.reports.summary import Line
+
+_ASKING = ("fail-under", "baseline", "report")  # options that are about results
+
+
+class ResultsLog:
+    """What the controlling process knows of the items, and makes of it in the end."""
+
+    def __init__(self, session: MleSession) -> None:
+        self.session = session
+        self.expected: dict[ItemKey, None] = {}
+        self.found: list[tuple[ItemKey, Result]] = []
+        self.missed: list[str] = []  # a sentence for every bar that is not reached
+        self.written: list[Path] = []
+        self.comparison: list[Line] = []
+        self.report: Report | None = None
+        self.run: OpenRun | None = None
+        self._keys: dict[str, ItemKey] = {}  # by node id
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Refuse, before anything runs, what cannot work."""
+        if self.session.config.option.collectonly:
+            return
+        try:
+            self.run = open_run(self.session)
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note what is going to run."""
+        keys = {item.nodeid: item.stash.get(ITEM_KEY, None) for item in session.items}
+        self.expect({nodeid: key for nodeid, key in keys.items() if key is not None})
+
+    def expect(self, keys: Mapping[str, ItemKey]) -> None:
+        """Note items that are going to run, by node id; workers send theirs."""
+        self._keys.update(keys)
+        new = [key for key in keys.values() if key not in self.expected]
+        if not new or self.run is None or self.session.settings.prepare == "only":
+            return
+        self.expected.update(dict.fromkeys(new))
+        plan = self.run.plan.expecting(new)
+        self.run = replace(self.run, plan=plan)
+        write_plan(self.session.settings.run, plan)
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result of an item; a lost worker leaves none, which is an error."""
+        found = found_in(report)
+        key = self._keys.get(report.nodeid)
+        if found is None and key is not None and report.when not in PHASES:
+            text = str(report.longrepr)
+            found = key, Result(key.competition, key.seed, "error", error=text, agent=key.agent)
+        if found is not None and report.when != "teardown":
+            self.found.append(found)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the reports and judge the gates."""
+        if self.run is None or self.session.settings.prepare == "only":
+            return
+        self._note_what_nobody_ran(session)
+        if not self.expected:
+            return
+        self.report = self._whole_report()
+        self._write_reports(self.report)
+        gates = self.session.settings.gates
+        named = [gate.split for gate in gates if gate.split is not None]
+        membership = self.report.membership.including(self.session.registry, named)
+        self.missed += check_gates(gates, self.report.results, membership)
+        self._compare(self.report)
+        if self.missed and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl
+    def pytest_unconfigure(self) -> None:
+        """Let go of the run's folder."""
+        if self.run is not None:
+            self.run.close()
+
+    def _note_what_nobody_ran(self, session: pytest.Session) -> None:
+        """Let no session end well that was to run an agent and ran none."""
+        config = session.config
+        if not self.expected:
+            if asked := options.on_command_line(config, *_ASKING):
+                self.missed.append(
+                    f"{asked[0]} has nothing to judge: no test of this session is about a "
+                    "competition (a test is if it takes mle_grade or mle_run)"
+                )
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
+            elif session.exitstatus == pytest.ExitCode.OK and not session.testscollected:
+                self.missed.append("nothing ran")
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif all(result.status in {"skipped", "missing"} for _, result in self.found):
+            skipped = sum(result.status == "skipped" for _, result in self.found)
+            self.missed.append(f"nothing ran: {skipped} of {len(self.expected)} items were skipped")
+
+    def _whole_report(self) -> Report:
+        """Return the report of the run: what is on disk, and what this session has found."""
+        if self.run is None:
+            raise ValueError("the run is not open")
+        attempts = latest_attempts(self.session.settings.run)
+        found = [(item_of(run.record), result_of(run)) for run in attempts]
+        results = settle(self.run.plan.expected, [*found, *self.found])
+        disclosure = replace(
+            disclose(self.run.plan.disclosure, [run.record for run in attempts]),
+            finished=stamp(time.time()),
+            extra=self._extra(),
+        )
+        write_plan(self.session.settings.run, replace(self.run.plan, disclosure=disclosure))
+        return Report.of(results, registry=self.session.registry, disclosure=disclosure)
+
+    def _extra(self) -> dict[str, Any]:
+        """Return what hooks have to say, asked once."""
+        config = self.session.config
+        answers: Iterable[Mapping[str, Any]] = config.hook.pytest_mle_report(config=config)
+        return {key: value for facts in answers for key, value in facts.items()}
+
+    def _write_reports(self, report: Report) -> None:
+        for path in (self.session.settings.run.report, *self.session.settings.reports):
+            try:
+                report.write(path)
+                self.written.append(path)
+            except MlebenchError as error:
+                self.missed.append(str(error))
+
+    def _compare(self, report: Report) -> None:
+        """Compare with the baseline; a significant fall of the medal rate is a missed bar."""
+        baseline = self.session.settings.baseline
+        if baseline is None:
+            return
+        if len(report.blocks) > 1:
+            report = report.of_agent(self.session.shown_agent)
+        try:
+            comparison = compare(Report.load([baseline], self.session.registry), report)
+        except MlebenchError as error:
+            self.missed.append(f"{error} (--mle-baseline={short_path(baseline)})")
+            return
+        head = Line(f"compared with {short_path(baseline)}:", {"bold": True})
+        self.comparison = [Line(""), head, *comparison_lines(comparison)]
+        if (regression := comparison.regression()) is not None:
+            self.missed.append(regression)

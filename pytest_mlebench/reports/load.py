@@ -1,0 +1,58 @@
+"""Reading results, whatever they are: a run's folder, a report, the reference's grading reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.layout import PLAN
+from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.content import Content
+from pytest_mlebench.reports.formats import json_file, reference_report
+
+
+def read_any(paths: Sequence[Path], registry: Registry) -> Content:
+    """Read the folder of a run, a report, or grading reports of the reference implementation."""
+    files = list(paths)
+    if len(files) == 1 and files[0].is_dir():
+        if (files[0] / PLAN).is_file():
+            return read_run(files[0])
+        files = sorted(files[0].glob("*.json"))
+        if not files:
+            raise ConfigError(
+                f"{paths[0]}: neither the folder of a run (it has no {PLAN}) "
+                "nor a folder of grading reports (it has no .json file)"
+            )
+    return read_file(files[0], registry) if len(files) == 1 else _seeds(files, registry)
+
+
+def read_file(path: Path, registry: Registry) -> Content:
+    """Read a report of our own, or one grading report of the reference implementation."""
+    data = json_file.load(path)
+    if reference_report.is_reference(data):
+        return read_reference([path], registry)
+    return json_file.parse(data, str(path))
+
+
+def read_reference(paths: Sequence[Path], registry: Registry) -> Content:
+    """Read grading reports of the reference implementation, one file per seed."""
+    return reference_report.read(paths, registry)
+
+
+def read_run(folder: Path) -> Content:
+    """Read the folder of a run, finished or not."""
+    # late on purpose: a run's records belong to the layer above, which a report alone needs not
+    from pytest_mlebench.attempts.results import read_run_folder
+
+    return read_run_folder(folder)
+
+
+def _seeds(files: Sequence[Path], registry: Registry) -> Content:
+    for path in files:
+        if not reference_report.is_reference(json_file.load(path)):
+            raise ConfigError(
+                f"{path}: several files are read as the seeds of one agent, which takes "
+                "grading reports of the reference implementation; this is none"
+            )
+    return read_reference(files, registry)
