@@ -85,6 +85,7 @@ class Competition:
     leaderboard: Leaderboard
     checksums: Checksums | None
     known_issues: tuple[KnownIssue, ...]
+    forbidden_words: tuple[str, ...] = ()  # what the obfuscated description must not give away
 
     @property
     def lower_is_better(self) -> bool:
@@ -105,6 +106,12 @@ class Competition:
     def description(self) -> str:
         """Return the text that the agent is given."""
         return self._file("description.md").read_text(encoding="utf-8")
+
+    @cached_property
+    def obfuscated_description(self) -> str:
+        """Return the same task without the names by which a model would recognise it."""
+        path = self._file("description_obfuscated.md", ", use --mle-description=ours")
+        return path.read_text(encoding="utf-8")
 
     @cached_property
     def rules(self) -> Rules:
@@ -159,10 +166,10 @@ class Competition:
             return error
         return GraderError(f"{self.id}: the grader failed: {type(error).__name__}: {error}")
 
-    def _file(self, name: str) -> Path:
+    def _file(self, name: str, way_out: str = "") -> Path:
         path = self.folder / name
         if not path.is_file():
-            raise CompetitionFileError(f"{path}: no such file")
+            raise CompetitionFileError(f"{path}: no such file{way_out}")
         return path
 
     def _code(self, name: str) -> ModuleType:
@@ -202,6 +209,7 @@ def read_competition(folder: Path) -> Competition:
             _finish(KnownIssue(issue.text("kind"), issue.text("what")), issue)
             for issue in facts.tables("known_issues")
         ),
+        forbidden_words=facts.texts("forbidden_words", ()),
     )
     return _finish(competition, facts)
 
