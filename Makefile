@@ -6,13 +6,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 OLD_VENV ?= .venv-old
+NEIGHBOURS ?= .venv-neighbours
 
-.PHONY: help demo test lint old bench clean
+.PHONY: help demo test quick neighbours lint old bench clean
 
 help:
 	@echo "make demo   set everything up and run the baseline agent on the demo split"
 	@echo "make test   set everything up and run the tests"
-	@echo "make lint   check style and types"
+	@echo "make quick  the inner loop: unit tests, no engine, nothing slow"
+	@echo "make neighbours  run sessions beside the plugins that people have"
+	@echo "make lint   check style, types and layers"
 	@echo "make old    run the golden tests with the oldest supported pandas, numpy, scikit-learn"
 	@echo "make bench  run the benchmarks"
 	@echo "make clean  remove what the other commands have made"
@@ -23,10 +26,17 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
+quick: $(VENV)/.test
+	$(BIN)/pytest -n $(WORKERS) -m "not slow and not docker" $(ARGS)
+
+neighbours: $(VENV)/.test $(NEIGHBOURS)/.ready
+	MLEBENCH_NEIGHBOURS=$(abspath $(NEIGHBOURS))/bin/python $(BIN)/pytest -n $(WORKERS) tests/neighbours
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 old: $(OLD_VENV)/.old
 	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/golden tests/unit/preparing/test_floats.py \
@@ -36,7 +46,7 @@ bench: $(VENV)/.test
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(OLD_VENV) mle-runs build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLD_VENV) $(NEIGHBOURS) mle-runs build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=..." >&2; exit 1; }
@@ -58,4 +68,12 @@ $(OLD_VENV)/.old: pyproject.toml
 	$(PYTHON) -m venv $(OLD_VENV)
 	$(OLD_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' \
 		'pandas==2.2.*' 'numpy==1.26.*' 'scikit-learn==1.4.*' 'scipy==1.11.*'
+	touch $@
+
+# An environment of its own that sees the other one's packages, with all the neighbours in it.
+$(NEIGHBOURS)/.ready: $(VENV)/.test
+	$(BIN)/python -m venv $(NEIGHBOURS)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> $$($(NEIGHBOURS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ours.pth
+	$(NEIGHBOURS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[neighbours]'
 	touch $@

@@ -70,12 +70,12 @@ def show_duration(seconds: float) -> str:
 
 
 def show_size(size: float) -> str:
-    """Return ``440GB`` or ``1.5MB``."""
+    """Return ``440GB`` or ``1.5MB``, to four digits."""
     for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
+        if float(f"{size:.4g}") < 1000:
             return f"{size:.4g}{unit}"
         size /= 1000
-    return f"{size:.4g}TB"
+    return f"{float(f'{size:.4g}'):.15g}TB"
 
 
 def show_count(number: float) -> str:

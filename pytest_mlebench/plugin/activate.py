@@ -27,7 +27,7 @@ def activate(config: pytest.Config) -> None:
     if log is not None:
         manager.register(log, "mlebench-results")
         manager.register(Terminal(session, log), "mlebench-terminal")
-    if manager.has_plugin("xdist"):
+    if hasattr(config.option, "dist"):  # xdist is there, however it was loaded
         from pytest_mlebench.plugin.distribution import Distribution  # late on purpose: with xdist
 
         manager.register(Distribution(session, log), "mlebench-distribution")

@@ -11,12 +11,11 @@ import pytest
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.plugin import options, suite
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT, marked, registry, seeds_from
-from pytest_mlebench.plugin.session import ITEM_KEY, MleSession, current
+from pytest_mlebench.plugin.session import FIXTURES, ITEM_KEY, MleSession, current
 from pytest_mlebench.reports.results import ItemKey
 
 _SUITE = Path(suite.__file__)
 _MODULE = suite.__name__
-_FIXTURES = "pytest_mlebench.plugin.fixtures"
 _OF_AN_ATTEMPT = {"mle_run", "mle_grade"}  # a test that takes one of them is about an attempt
 
 
@@ -136,7 +135,7 @@ def _foreign_agent(item: pytest.Function) -> str | None:
     Its agent has no name yet: it is made when the test runs.
     """
     definitions = item._fixtureinfo.name2fixturedefs.get("mle_agent")
-    if not definitions or definitions[-1].func.__module__ == _FIXTURES:
+    if not definitions or definitions[-1].func.__module__ == FIXTURES:
         return None
     where = definitions[-1].baseid or definitions[-1].func.__module__
     number = item.callspec.indices.get("mle_agent")

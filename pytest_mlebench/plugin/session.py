@@ -30,6 +30,7 @@ ITEM_KEY = pytest.StashKey[ItemKey]()  # of an item: what identifies it
 RESULT = pytest.StashKey[Result]()  # of an item: what became of its attempt so far
 GRADE = pytest.StashKey[Grade]()  # of an item: its grade
 
+FIXTURES = "pytest_mlebench.plugin.fixtures"  # the module of our own
 AT_HOME = ("demo", "custom")  # competitions that run on what the host has
 
 
@@ -65,10 +66,9 @@ class MleSession:
     @property
     def agent_is_overridden(self) -> bool:
         """Tell whether a conftest brings its own ``mle_agent``, so that the name need not exist."""
-        from pytest_mlebench.plugin import fixtures  # late on purpose: it is a plugin itself
-
         plugins = self.config.pluginmanager.get_plugins()
-        return any(hasattr(plugin, "mle_agent") and plugin is not fixtures for plugin in plugins)
+        bringing = (plugin for plugin in plugins if hasattr(plugin, "mle_agent"))
+        return any(getattr(plugin, "__name__", "") != FIXTURES for plugin in bringing)
 
     @property
     def store(self) -> Store:

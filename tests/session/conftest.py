@@ -13,22 +13,10 @@ import sklearn.metrics  # noqa: F401
 from plugin_session import Session
 
 
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset store that the tests of one process share."""
-    return tmp_path_factory.getbasetemp() / "store"
-
-
 @pytest.fixture(autouse=True)
-def own_store(monkeypatch: pytest.MonkeyPatch, store: Path, tmp_path: Path) -> None:
-    """Keep the tests out of the user's own store, and pytest's settings out of the tests."""
-    monkeypatch.setenv("MLEBENCH_DATA_DIR", str(store))
+def own_leases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let the sessions of one test share this host with nobody else's."""
     monkeypatch.setenv("MLEBENCH_LEASES_DIR", str(tmp_path / "leases"))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
-    for name in ("CI", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -55,6 +55,10 @@ def test_an_installed_wheel_works_from_another_folder(wheel: Path, tmp_path: Pat
     run(*pip, "install", "--quiet", "--no-deps", "--target", site, wheel, cwd=tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
+    # whoever has a conftest.py above the environment has nothing to do with the session
+    for folder in (tmp_path, site):
+        (folder / "conftest.py").write_text("raise SystemExit('a foreign conftest was imported')")
+    (elsewhere / "pytest.ini").write_text("[pytest]")
     program = "import pytest_mlebench, sys; print(pytest_mlebench.__file__)"
     where = run(sys.executable, "-c", program, cwd=elsewhere, PYTHONPATH=str(site))
     assert Path(where.strip()).is_relative_to(site)
