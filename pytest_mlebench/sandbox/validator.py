@@ -20,6 +20,7 @@ folder inside *folder*, where ``validations.jsonl`` keeps an account of the call
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -28,24 +29,24 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Self
+
+import h11
 
 from pytest_mlebench.errors import InvalidSubmission, SandboxError
-from pytest_mlebench.sandbox.upload import BadUpload, receive
+from pytest_mlebench.sandbox.http_server import HttpConnection, HttpServer, Refusal
+from pytest_mlebench.sandbox.upload import receive
 
 VALID = "Submission is valid."
 INVALID = "Submission invalid! "
 RECORD = "validations.jsonl"
 
-_IN_FLIGHT = 4  # uploads at a time; one of them is being checked
-_CONNECTIONS = 64
-_LINGER = 256  # reads after a refusal
-_SILENCE = 60.0  # seconds after which a client that says nothing is cut off
-_PATIENCE = 10.0  # seconds for the last check to end with the attempt
-_RECORDED = 10_000  # calls that are written down; the rest are only counted
+_MAX_UPLOADS = 4  # at a time; one of them is being checked
+_MAX_RECORDED = 10_000  # calls that are written down; the rest are only counted
+_PATIENCE_SECONDS = 10.0  # for the last check to end with the attempt
 
 # Plain sh, for whatever image it runs in: curl, else python3, else wget (busybox has one too).
 _SCRIPT = r"""#!/bin/sh
@@ -79,31 +80,27 @@ exit 127
 logger = logging.getLogger(__name__)
 
 
-class Validator:
+class Validator(HttpServer):
     """Serve one job's format check until the block ends."""
 
     def __init__(self, check: Callable[[Path], None], *, folder: Path, max_bytes: int) -> None:
+        super().__init__()
         self.calls = 0
-        self.max_bytes = max_bytes
-        self.places = threading.BoundedSemaphore(_IN_FLIGHT)
         self._check = check
         self._folder = folder
-        self._one_at_a_time = threading.Lock()
-        self._servers: list[_Server] = []
+        self._max_bytes = max_bytes
+        self._uploads = 0
+        self._one_at_a_time = asyncio.Lock()
 
-    def __enter__(self) -> Validator:
+    def __enter__(self) -> Self:
         self._scratch = tempfile.TemporaryDirectory(
             prefix=".validator.", dir=self._folder, ignore_cleanup_errors=True
         )
-        return self
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
-        # a check that is still at work reads from the scratch folder, but may not hold us up
-        if self._one_at_a_time.acquire(timeout=_PATIENCE):
-            self._one_at_a_time.release()
+        self.call(self._last_check())
+        super().__exit__()
         self._scratch.cleanup()
 
     def listen_tcp(self, host: str = "127.0.0.1", port: int = 0) -> str:
@@ -127,36 +124,75 @@ class Validator:
         listener.listen()
         self.serve(listener)
 
-    def serve(self, listener: socket.socket) -> None:
-        """Serve on a socket that listens already; it is closed at the end."""
-        server = _Server(listener, self)
-        self._servers.append(server)
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
-        ).start()
+    async def answer(self, connection: HttpConnection) -> None:
+        """Answer in JSON, never with a traceback."""
+        try:
+            content = await self._content(connection, await connection.request())
+            status = HTTPStatus.OK
+        except Refusal as refusal:
+            content, status = {"error": str(refusal)}, refusal.status
+        body = json.dumps(content).encode() + b"\n"
+        await connection.respond(status, "application/json", body)
 
-    def scratch_file(self) -> tempfile._TemporaryFileWrapper[bytes]:
-        """Return a private file for an upload, gone when it is closed."""
-        return tempfile.NamedTemporaryFile(prefix="upload.", suffix=".csv", dir=self._scratch.name)
+    async def _content(self, connection: HttpConnection, request: h11.Request) -> dict[str, str]:
+        path = request.target.partition(b"?")[0].rstrip(b"/")
+        match request.method, path:
+            case b"GET", b"/health":
+                return {"status": "running"}
+            case b"POST", b"/validate":
+                return {"result": await self._validate(connection, request)}
+            case b"GET" | b"POST", _:
+                raise Refusal(HTTPStatus.NOT_FOUND, "there is GET /health and POST /validate")
+        method = request.method[:20].decode("ascii").lower()
+        raise Refusal(HTTPStatus.NOT_IMPLEMENTED, f"unsupported method ({method!r})")
 
-    def judge(self, path: Path, size: int) -> str:
-        """Check a file, one at a time, and return the answer for the agent."""
-        with self._one_at_a_time:
-            started = time.time()
-            self.calls += 1
-            try:
-                self._check(path)
-                result = VALID
-            except InvalidSubmission as problem:
-                result = INVALID + str(problem).replace(str(path), "submission.csv")
-            except Exception:
-                self._record(started, size, "the format check itself failed")
-                raise
-            self._record(started, size, result)
-            return result
+    async def _validate(self, connection: HttpConnection, request: h11.Request) -> str:
+        if self._uploads >= _MAX_UPLOADS:
+            raise Refusal(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{_MAX_UPLOADS} submissions are being checked already: wait and try again",
+            )
+        self._uploads += 1
+        try:
+            with tempfile.NamedTemporaryFile(suffix=".csv", dir=self._scratch.name) as file:
+                path = Path(file.name)
+                size = await receive(connection, request, path, max_bytes=self._max_bytes)
+                async with self._one_at_a_time:
+                    return await _in_thread(lambda: self._judge(path, size))
+        except (Refusal, ConnectionError):
+            raise
+        except Exception:
+            logger.exception("the format check failed")
+            raise Refusal(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "the format check itself failed, which says nothing about the submission",
+            ) from None
+        finally:
+            self._uploads -= 1
+
+    def _judge(self, path: Path, size: int) -> str:
+        """Check a file and return the answer for the agent."""
+        started = time.time()
+        self.calls += 1
+        try:
+            self._check(path)
+            result = VALID
+        except InvalidSubmission as problem:
+            result = INVALID + str(problem).replace(str(path), "submission.csv")
+        except Exception:
+            self._record(started, size, "the format check itself failed")
+            raise
+        self._record(started, size, result)
+        return result
+
+    async def _last_check(self) -> None:
+        """Wait for a check that still reads from the scratch folder, and let none follow."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._one_at_a_time.acquire()
 
     def _record(self, started: float, size: int, result: str) -> None:
-        if self.calls > _RECORDED:
+        if self.calls > _MAX_RECORDED:
             return
         seconds = round(time.time() - started, 3)
         line = json.dumps({"time": started, "bytes": size, "seconds": seconds, "result": result})
@@ -169,132 +205,16 @@ def validate_script(url: str = "http://localhost:5000/validate") -> str:
     return _SCRIPT.replace("@URL@", url)
 
 
-class _Server(ThreadingHTTPServer):
-    """A server on a socket that somebody else has made."""
+async def _in_thread(work: Callable[[], str]) -> str:
+    """Wait for *work* in a thread of its own, which unlike a pool's cannot hold up our end."""
+    result: Future[str] = Future()
+    result.set_running_or_notify_cancel()  # what has begun is not cancelled any more
 
-    daemon_threads = True
-    block_on_close = False  # a client that hangs must not hold up the end of an attempt
-
-    def __init__(self, listener: socket.socket, validator: Validator) -> None:
-        super().__init__(("", 0), _Request, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
-        self.validator = validator
-        self._connections = threading.BoundedSemaphore(_CONNECTIONS)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, unless there are too many."""
-        if self._connections.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection and give its place back."""
+    def run() -> None:
         try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._connections.release()
+            result.set_result(work())
+        except BaseException as problem:
+            result.set_exception(problem)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Note a connection that broke; clients come and go."""
-        logger.debug("a connection to the validator broke", exc_info=True)
-
-
-class _Request(BaseHTTPRequestHandler):
-    """Answer one request in JSON, never with a traceback."""
-
-    server: _Server
-    protocol_version = "HTTP/1.1"  # so that curl's `Expect: 100-continue` is answered
-    server_version = "mlebench"
-    sys_version = ""
-    timeout = _SILENCE
-
-    def do_GET(self) -> None:
-        """Say that the validator runs."""
-        if self._path() == "/health":
-            self._answer(HTTPStatus.OK, {"status": "running"})
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is GET /health and POST /validate")
-
-    def do_POST(self) -> None:
-        """Check an uploaded file."""
-        validator = self.server.validator
-        if self._path() != "/validate":
-            self._refuse(HTTPStatus.NOT_FOUND, "there is GET /health and POST /validate")
-        elif not validator.places.acquire(blocking=False):
-            self._refuse(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                f"{_IN_FLIGHT} submissions are being checked already: wait and try again",
-            )
-        else:
-            try:
-                self._validate(validator)
-            finally:
-                validator.places.release()
-
-    def handle_expect_100(self) -> bool:
-        """Turn down a file that is announced as too large before it is sent."""
-        announced = self.headers.get("Content-Length", "")
-        if announced.isdecimal() and int(announced) > 2 * self.server.validator.max_bytes:
-            return True  # do_POST refuses it; without our `100 Continue` the client sends nothing
-        return super().handle_expect_100()
-
-    def _validate(self, validator: Validator) -> None:
-        with validator.scratch_file() as file:
-            path = Path(file.name)
-            try:
-                size = receive(self.headers, self.rfile, path, max_bytes=validator.max_bytes)
-                result = validator.judge(path, size)
-            except BadUpload as problem:
-                self._refuse(problem.status, str(problem))
-            except TimeoutError:
-                self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the upload came to a standstill")
-            except Exception:
-                logger.exception("the format check failed")
-                self._refuse(
-                    HTTPStatus.INTERNAL_SERVER_ERROR,
-                    "the format check itself failed, which says nothing about the submission",
-                )
-            else:
-                self._answer(HTTPStatus.OK, {"result": result})
-
-    def _path(self) -> str:
-        return self.path.partition("?")[0].rstrip("/")
-
-    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
-        self.close_connection = True  # what is left of the body is not worth reading
-        self._answer(status, {"error": sentence})
-        self._linger()
-
-    def _linger(self) -> None:
-        """Read on for a moment: closing on unread bytes would lose the answer on its way."""
-        self.connection.settimeout(0.5)
-        with contextlib.suppress(OSError):
-            self.connection.shutdown(socket.SHUT_WR)
-            for _ in range(_LINGER):
-                if not self.connection.recv(1 << 16):
-                    break
-
-    def _answer(self, status: HTTPStatus, content: dict[str, str]) -> None:
-        body = json.dumps(content).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer what http.server itself refuses (a bad request line, an unknown method)."""
-        status = HTTPStatus(code)
-        self._refuse(status, (message or status.phrase).lower())
-
-    def address_string(self) -> str:
-        """Return who asks, which over a unix socket is nobody in particular."""
-        return str(self.client_address[0]) if self.client_address else "unix"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep http.server's chatter out of the terminal."""
-        logger.debug(format, *args)
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(result)

@@ -227,7 +227,7 @@ import os, socket, urllib.request
 held = []
 for _ in range(100):
     connection = socket.create_connection(("127.0.0.1", 3128))
-    connection.sendall(b"CONNECT host.docker.internal:{service} HTTP/1.1\\r\\n\\r\\n")
+    connection.sendall(b"CONNECT host.docker.internal:{service} HTTP/1.0\\r\\n\\r\\n")
     assert connection.recv(100).startswith(b"HTTP/1.1 200")
     held.append(connection)
 print(urllib.request.urlopen("http://host.docker.internal:{service}/", timeout=10).read().decode())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sandbox_job import wait_until
 
-from pytest_mlebench.sandbox.egress import Egress, Rule, parse_rules
+from pytest_mlebench.sandbox.egress import Egress
 
 LISTED = "it is not on the list of --mle-network"
 
@@ -176,7 +176,7 @@ def test_everything_else_is_refused(way: Open, server: Any, url: str) -> None:
 
 def test_a_refused_tunnel_is_told_with_its_reason(way: Open) -> None:
     out = way("allow:allowed.example")
-    answer = out.say(b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n")
+    answer = out.say(b"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
     assert answer.endswith(f"evil.example:443 is refused: {LISTED}\n".encode())
     (note,) = out.notes()
@@ -206,6 +206,12 @@ def test_a_listed_name_must_not_lead_to_this_machine(way: Open, server: Any, add
     assert "its name leads to an address that is not public" in text
 
 
+def test_a_name_that_cannot_be_a_name_is_not_reached(way: Open) -> None:
+    out = way("allow:*.example")
+    status, text = out.fetch(f"http://{'x' * 64}.example/")
+    assert (status, "no such host" in text) == (502, True)
+
+
 @pytest.mark.parametrize("address", ["10.1.2.3", "192.168.1.1", "172.17.0.1", "127.0.0.1"])
 def test_a_name_below_a_wildcard_must_lead_to_a_public_address(way: Open, address: str) -> None:
     out = way("allow:*.example", a_example=address)
@@ -220,32 +226,6 @@ def test_a_second_request_on_a_connection_does_not_slip_out(way: Open, server: A
     out.say((first + second).encode())
     assert [one["path"] for one in server.seen] == ["/1"]
     assert server.seen[0]["headers"]["Host"] == f"127.0.0.1:{port}"
-
-
-@pytest.mark.parametrize(
-    ("head", "why"),
-    [
-        (b"nonsense\r\n\r\n", "this is not a request to a proxy"),
-        (b"CONNECT nowhere HTTP/1.1\r\n\r\n", "this is not HOST:PORT"),
-        (b"CONNECT a:99999 HTTP/1.1\r\n\r\n", "this is not HOST:PORT"),
-        (b"GET / HTTP/1.1\r\n\r\n", "a proxy wants http://HOST/PATH, or CONNECT HOST:PORT"),
-        (b"GET http://a/ HTTP/1.1\r\nno header\r\n\r\n", "has a header that is not understood"),
-        (
-            b"POST http://a/ HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "the length of the body is not clear",
-        ),
-        (
-            b"POST http://a/ HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
-            "the length of the body is not clear",
-        ),
-        (b"GET http://a/" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", "this is not a request to a proxy"),
-        (b"GET http://a/ HTTP/1.1\r\nX: " + b"x" * 70_000, "head of the request is too long"),
-    ],
-)
-def test_what_is_not_understood_is_refused_with_a_reason(way: Open, head: bytes, why: str) -> None:
-    answer = way("allow:a").say(head)
-    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-    assert why.encode() in answer
 
 
 def test_a_listed_host_that_does_not_answer_is_told_apart(way: Open) -> None:
@@ -273,29 +253,5 @@ def test_traffic_is_counted(way: Open, server: Any) -> None:
 def test_an_open_connection_does_not_hold_up_the_end(way: Open, server: Any) -> None:
     out = way(f"allow:127.0.0.1:{server.server_port}")
     with socket.create_connection(("127.0.0.1", out.port), timeout=10) as connection:
-        connection.sendall(f"CONNECT 127.0.0.1:{server.server_port} HTTP/1.1\r\n\r\n".encode())
+        connection.sendall(f"CONNECT 127.0.0.1:{server.server_port} HTTP/1.0\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize(
-    ("rule", "host", "port", "admitted"),
-    [
-        ("example.com", "example.com", 443, True),
-        ("example.com", "example.com", 80, True),
-        ("example.com", "example.com", 22, False),
-        ("example.com:22", "example.com", 22, True),
-        ("example.com:22", "example.com", 443, False),
-        ("example.com", "www.example.com", 443, False),
-        ("*.example.com", "www.example.com", 443, True),
-        ("*.example.com", "example.com", 443, False),
-        ("*.example.com", "evilexample.com", 443, False),
-        ("Example.COM", "example.com", 443, True),
-    ],
-)
-def test_rules(rule: str, host: str, port: int, admitted: bool) -> None:
-    (parsed,) = parse_rules(f"allow:{rule}")
-    assert parsed.admits(host, port) is admitted
-
-
-def test_a_policy_is_a_list_of_rules() -> None:
-    assert parse_rules("allow:a.b,*.c:8") == (Rule("a.b"), Rule("*.c", 8))

@@ -10,6 +10,8 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +133,15 @@ def test_a_bad_request_gets_a_sentence(
 @pytest.mark.parametrize(
     ("headers", "body", "status", "sentence"),
     [
-        ("Content-Length: -5", b"", 400, "Content-Length is no number: '-5'"),
+        ("Content-Length: -5", b"", 400, "the request is not understood: bad Content-Length"),
         ("Transfer-Encoding: chunked", b"zz\r\n", 400, "the chunked upload is broken"),
+        ("Transfer-Encoding: chunked", b"1\r\nabc\r\n", 400, "the chunked upload is broken"),
+        (
+            "Content-Length: 1\r\nTransfer-Encoding: chunked",
+            b"1\r\nx\r\n0\r\n\r\n",
+            400,
+            "the length of the body is not clear",
+        ),
         (
             "Content-Length: 5\r\nContent-Type: multipart/form-data; boundary=b",
             b"hello",
@@ -140,8 +149,14 @@ def test_a_bad_request_gets_a_sentence(
             "the form cannot be read: ",
         ),
         (
+            "Content-Length: 9999\r\nContent-Type: multipart/form-data; boundary=b",
+            b"--b\r\nX: " + b"y" * 9990,
+            400,
+            "the form cannot be read: maximum header size exceeded",
+        ),
+        (
             "Transfer-Encoding: chunked",
-            b"ffffffffff\r\n",
+            b"2711\r\n" + b"x" * 0x2711,
             413,
             "the file is larger than a submission may be: 10kB",
         ),
@@ -157,13 +172,13 @@ def test_a_malformed_request_gets_a_sentence(
 
 
 def test_nonsense_instead_of_http_gets_a_sentence(served: Served) -> None:
-    request = b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n"
+    request = b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 200 + b"\r\n"
     assert served.raw(request) == (431, {"error": "too many headers"})
 
 
 def test_an_upload_that_breaks_off_is_refused(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
-        connection.sendall(b"POST /validate HTTP/1.1\r\nContent-Length: 50\r\n\r\nid,label\n")
+        connection.sendall(b"POST /validate HTTP/1.0\r\nContent-Length: 50\r\n\r\nid,label\n")
         connection.shutdown(socket.SHUT_WR)
         response = http.client.HTTPResponse(connection)
         response.begin()
@@ -198,6 +213,58 @@ def test_a_check_that_fails_itself_blames_nobody(tmp_path: Path) -> None:
         answer = Served(validator, tmp_path).curl("--data-binary", "x")
     sentence = "the format check itself failed, which says nothing about the submission"
     assert answer == (500, {"error": sentence})
+
+
+def test_a_file_is_sent_only_when_it_is_wanted(served: Served) -> None:
+    def ask(length: int) -> tuple[bytes, bytes]:
+        head = f"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n"
+        with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
+            connection.sendall(head.encode() + b"Expect: 100-continue\r\n\r\n")
+            first = connection.recv(1 << 16)
+            connection.sendall(GOOD.encode())
+            return first, connection.recv(1 << 16)
+
+    first, second = ask(len(GOOD))
+    assert (first, second[:15]) == (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK")
+    assert ask(10**10)[0].startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_check_that_is_at_work_is_waited_for_at_the_end(tmp_path: Path) -> None:
+    with a_check_at_work(tmp_path) as (go, sent):
+        threading.Timer(0.1, go.set).start()
+    assert sent.result(timeout=20) == 200
+    assert len((tmp_path / "validations.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_check_that_never_ends_does_not_hold_up_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_mlebench.sandbox.validator._PATIENCE_SECONDS", 0.1)
+    with a_check_at_work(tmp_path) as (go, sent):
+        pass
+    assert isinstance(sent.exception(timeout=20), OSError)
+    go.set()
+
+
+@contextmanager
+def a_check_at_work(folder: Path) -> Iterator[tuple[threading.Event, Future[int]]]:
+    """End a validator while it checks a file; yield what lets the check end, and the answer."""
+    at_work, go = threading.Event(), threading.Event()
+
+    def slow(path: Path) -> None:
+        at_work.set()
+        go.wait(60)
+        path.read_bytes()
+
+    def post(port: int) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("POST", "/validate", GOOD)
+        return connection.getresponse().status
+
+    with ThreadPoolExecutor() as pool, Validator(slow, folder=folder, max_bytes=100) as validator:
+        sent = pool.submit(post, Served(validator, folder).port)
+        assert at_work.wait(20)
+        yield go, sent
 
 
 def test_one_check_at_a_time_and_few_in_the_queue(tmp_path: Path) -> None:
