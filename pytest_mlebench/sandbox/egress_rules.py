@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import socket
 from dataclasses import dataclass
 
 THIS_HOST = "host.docker.internal"
 PORTS = (80, 443)
+
+_NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Rule:
             or found.is_reserved
         ):
             return "its name leads to an address that is not public"
+        if _is_own(found):
+            return f"its name leads to this machine, whose services are listed as {THIS_HOST}:PORT"
         return None
 
 
@@ -59,4 +65,20 @@ def is_address(host: str) -> bool:
         ipaddress.ip_address(host)
     except ValueError:
         return False
+    return True
+
+
+def _is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Ask the kernel: a socket can be bound to the addresses of this machine only (ip(7), bind(2)).
+
+    With ``net.ipv4.ip_nonlocal_bind`` it can be bound to any, and every address counts as our own.
+    """
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError as problem:
+        if problem.errno in _NOT_OURS:
+            return False
+        raise
     return True

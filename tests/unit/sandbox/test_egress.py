@@ -96,6 +96,16 @@ class Way:
 Open = Callable[..., Way]
 
 
+def own_address() -> str:
+    """Return an address under which this machine is known to others."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("198.51.100.1", 9))  # sends nothing: the kernel picks our address
+        except OSError:
+            pytest.skip("this machine has no address but its loopback's")
+        return str(asking.getsockname()[0])
+
+
 @pytest.fixture
 def way(tmp_path: Path) -> Iterator[Open]:
     """A factory of proxies whose names lead where the test says."""
@@ -204,6 +214,25 @@ def test_a_listed_name_must_not_lead_to_this_machine(way: Open, server: Any, add
     status, text = out.fetch(f"http://allowed.example:{server.server_port}/")
     assert (status, server.seen) == (403, [])
     assert "its name leads to an address that is not public" in text
+
+
+def test_nor_to_an_address_under_which_others_reach_this_machine(way: Open) -> None:
+    with ThreadingHTTPServer((own_address(), 0), Echo) as here:
+        port = here.server_port
+        out = way(f"allow:model.example:{port}", model_example=str(here.server_address[0]))
+        status, text = out.fetch(f"http://model.example:{port}/")
+    assert status == 403
+    assert "its name leads to this machine, whose services are listed as host.docker.intern" in text
+
+
+def test_an_address_of_this_machine_is_reached_where_it_is_listed_itself(way: Open) -> None:
+    with ThreadingHTTPServer((own_address(), 0), Echo) as here:
+        here.seen = []  # type: ignore[attr-defined]  # what Echo writes to
+        threading.Thread(target=here.serve_forever, daemon=True).start()
+        listed = f"{here.server_address[0]!s}:{here.server_port}"
+        status, _ = way(f"allow:{listed}").fetch(f"http://{listed}/")
+        here.shutdown()
+    assert status == 200
 
 
 def test_a_name_that_cannot_be_a_name_is_not_reached(way: Open) -> None:
