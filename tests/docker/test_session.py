@@ -58,8 +58,8 @@ def test_a_session_with_containers(engine: Engine, project: Path, workers: str) 
         assert (attempt / "run.log").read_text() == '{"result": "Submission is valid."}\n'
         record = json.loads((attempt / "record.json").read_text())
         assert record["phase"] == "graded"
-        assert record["outcome"]["image"].startswith("sha256:")
-        assert record["outcome"]["format_checks"] == 1
-        assert record["outcome"]["details"]["phases"]["run"] > 0
+        assert record["ending"]["image"].startswith("sha256:")
+        assert record["ending"]["format_checks"] == 1
+        assert record["ending"]["details"]["phases"]["run"] > 0
     label = {"label": f"pytest-mlebench.run={workers}"}
     assert engine.api.containers(all=True, filters=label) == []

@@ -70,7 +70,7 @@ class Host:
         return {name: rest for _, name, event, *rest in lines if event == what}
 
     def wait_for(self, name: str, what: str) -> None:
-        assert wait_until(lambda: name in self.events(what), 30), self.journal.read_text()
+        assert wait_until(lambda: name in self.events(what), 120), self.journal.read_text()
 
     def join(self) -> None:
         for process in self.processes.values():
@@ -179,12 +179,14 @@ def test_one_who_waits_and_dies_makes_nobody_wait(host: Host) -> None:
 
 
 def test_small_ones_do_not_starve_a_large_one_that_came_before(host: Host) -> None:
-    host.start("holds", Claim(3, GIB), seconds=2)
+    host.start("holds", Claim(3, GIB))
     host.wait_for("holds", "has")
     host.start("large", Claim(4, GIB), seconds=0.2)
     host.wait_for("large", "waits")
     for number in range(3):
         host.start(f"small{number}", Claim(1, GIB), seconds=0.2)
+        host.wait_for(f"small{number}", "waits")
+    host.processes.pop("holds").kill()
     host.join()
     order = list(host.events("has"))
     assert order[:2] == ["holds", "large"]

@@ -8,12 +8,14 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandbox_job import Place, wait_until
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job, snapshots
+from pytest_mlebench.sandbox.collect import read_submission
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 from pytest_mlebench.sandbox.snapshots import Snapshots, kept_file, parse_every
 from pytest_mlebench.snapshot import Snapshot
@@ -88,25 +90,24 @@ def test_what_an_agent_puts_in_its_place_is_not_read(job: Job, tmp_path: Path, k
     assert not (job.folder / "snapshots").exists()
 
 
-def test_a_file_that_is_being_written_is_not_kept_half(job: Job) -> None:
-    stop = threading.Event()
+def test_a_file_that_is_being_written_is_not_kept_half(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission(job).write_text("id,y\n")
+    looks = threading.Semaphore(0)
 
-    def scribble() -> None:
-        with submission(job).open("w") as file:
-            while not stop.wait(0.001):
-                file.write("x" * 100_000)
-                file.flush()
-                if file.tell() > 50_000_000:
-                    file.seek(0)
+    def read_while_it_grows(*arguments: Any) -> str | None:
+        refused = read_submission(*arguments)
+        with submission(job).open("a") as file:
+            file.write("1,2\n")
+        looks.release()
+        return refused
 
-    writer = threading.Thread(target=scribble)
-    writer.start()
-    try:
-        with Snapshots(job, EVERY) as kept:
-            time.sleep(1)
-    finally:
-        stop.set()
-        writer.join()
+    monkeypatch.setattr(snapshots, "read_submission", read_while_it_grows)
+    monkeypatch.setattr(snapshots, "_PAUSE", 0.01)
+    with Snapshots(job, EVERY) as kept:
+        for _ in range(5):
+            assert looks.acquire(timeout=60)
     assert kept.taken == []
     assert not (job.folder / "snapshots").exists()
 
