@@ -1,9 +1,13 @@
-"""How Hypothesis behaves here: on a busy machine as on a quiet one, and the same in every run."""
+"""What the tests share beyond the root: how Hypothesis behaves, and which tests are slow."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+# the same examples in every run, on a busy machine as on a quiet one
 settings.register_profile(
     "any-machine",
     deadline=None,
@@ -12,3 +16,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any-machine")
+
+_TESTS = Path(__file__).parent
+_SLOW = (
+    *("docker", "golden", "neighbours", "session", "store"),
+    *("unit/agents/baseline", "unit/sandbox/process"),
+)
+_QUICK = ("session/test_collection.py", "session/test_verdicts.py")  # of the above
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs an engine and what is not for the inner loop, by where it is."""
+    for item in items:
+        if _TESTS not in item.path.parents:
+            continue
+        place = item.path.relative_to(_TESTS).as_posix()
+        if place.startswith("docker/"):
+            item.add_marker("docker")
+        if place.startswith(_SLOW) and place not in _QUICK:
+            item.add_marker("slow")
