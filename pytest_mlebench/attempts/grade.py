@@ -26,7 +26,7 @@ def grade_again(run: Run, dataset: Dataset) -> Grade:
     else:
         grade = no_submission(competition, _why_nothing(run.record, str(run.log)), run=where)
     run.enter("graded", grade=grade, snapshots=_graded_snapshots(run, dataset))
-    return grade
+    return run.record.grade or grade  # as it is recorded: without any secret
 
 
 def _graded_snapshots(run: Run, dataset: Dataset) -> tuple[Snapshot, ...]:

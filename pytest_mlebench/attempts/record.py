@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Ending
+from pytest_mlebench.sandbox.redact import redact
 from pytest_mlebench.snapshot import Snapshot
 
 SCHEMA = 2
@@ -152,9 +153,10 @@ class AttemptRecord:
 class Run:
     """One attempt as its folder tells it: what the fixture ``mle_run`` and the hooks are given."""
 
-    def __init__(self, folder: Path, record: AttemptRecord) -> None:
+    def __init__(self, folder: Path, record: AttemptRecord, secrets: Iterable[str] = ()) -> None:
         self.folder = folder
         self.record = record
+        self._secrets = tuple(secrets)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, phase={self.phase!r})"
@@ -216,18 +218,26 @@ class Run:
 
     def enter(self, phase: Phase, **changes: Any) -> None:
         """Reach *phase* and write the record before anything else happens."""
-        self.record = self.record.entering(phase, **changes)
-        self.save()
+        self._take(self.record.entering(phase, **changes))
 
     def change(self, **changes: Any) -> None:
         """Change the record without reaching another phase."""
-        self.record = replace(self.record, **changes)
-        self.save()
+        self._take(replace(self.record, **changes))
 
-    def save(self) -> None:
-        """Write the record atomically."""
-        text = json.dumps(self.record.to_dict(), indent=1, ensure_ascii=False)
-        write_text(AttemptFolder(self.folder).record, text + "\n")
+    def keep_out(self, secrets: Iterable[str]) -> None:
+        """Let no secret into the record from now on."""
+        self._secrets = tuple(secrets)
+
+    def _take(self, record: AttemptRecord) -> None:
+        """Write a record atomically: the one door through which an agent's words enter it.
+
+        Names of columns and files, notes and errors are texts that an agent had a hand in; the
+        reports, the terminal and JUnit have theirs from the record.
+        """
+        data = redact(record.to_dict(), self._secrets)
+        path = AttemptFolder(self.folder).record
+        self.record = AttemptRecord.from_dict(data, str(path)) if self._secrets else record
+        write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_attempt(folder: Path) -> Run | None:

@@ -21,11 +21,17 @@ from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.instructions import instructions
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import ConfigError, InfrastructureError, SandboxError
+from pytest_mlebench.errors import (
+    ConfigError,
+    InfrastructureError,
+    InvalidSubmission,
+    SandboxError,
+)
 from pytest_mlebench.layout import SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Job, Sandbox
+from pytest_mlebench.sandbox.redact import redact_text
 
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
 
@@ -100,6 +106,7 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
         known = read_attempts(folder)
         for run in reversed(known):
             if run.is_over and attempt.has_been(run.record):
+                run.keep_out(attempt.agent.secrets())
                 return run
         _supersede(attempt, known, circumstances)
         return _try(attempt, folder, circumstances)
@@ -166,7 +173,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
             plugin_version=__version__,
         ),
     )
-    run = Run(place.path, record)
+    run = Run(place.path, record, attempt.agent.secrets())
     run.enter("created")
     return run
 
@@ -175,8 +182,13 @@ def _job(attempt: Attempt, run: Run, hidden: tuple[Path, ...]) -> Job:
     competition = attempt.dataset.competition
     public = attempt.dataset.public
 
+    secrets = attempt.agent.secrets()
+
     def check(submission: Path) -> None:
-        competition.check(submission, public)
+        try:
+            competition.check(submission, public)
+        except InvalidSubmission as problem:
+            raise InvalidSubmission(redact_text(str(problem), secrets)) from None
 
     return Job(
         competition=competition.id,

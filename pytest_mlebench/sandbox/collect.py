@@ -27,7 +27,7 @@ from pytest_mlebench._files import atomic_file
 from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits
-from pytest_mlebench.sandbox.redact import Mask
+from pytest_mlebench.sandbox.redact import Mask, redact_text
 
 SUBMISSION = "submission.csv"
 FOLDERS = ("logs", "code")
@@ -162,7 +162,8 @@ class _Artefacts:
                 target.mkdir()
                 for entry, is_folder in self._entries_of(folder, shown):
                     take = self._take_folder if is_folder else self._take_file
-                    take(folder, entry, target / entry, f"{shown}/{entry}")
+                    name = redact_text(entry, self._secrets)
+                    take(folder, entry, target / name, f"{shown}/{name}")
         except FileNotFoundError:
             self._note(f"the agent removed its folder {shown}")
         except Refused as problem:

@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 MASK = b"***"
+
+
+def redact_text(text: str, secrets: Iterable[str]) -> str:
+    """Return a text without the secrets in it, the longest first."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK.decode())
+    return text
+
+
+def redact(data: Any, secrets: Iterable[str]) -> Any:
+    """Return plain data without the secrets in any of its texts, keys included."""
+    hidden = tuple(secrets)
+    if not hidden:
+        return data
+    if isinstance(data, str):
+        return redact_text(data, hidden)
+    if isinstance(data, Mapping):
+        return {redact_text(key, hidden): redact(value, hidden) for key, value in data.items()}
+    return [redact(each, hidden) for each in data] if isinstance(data, list | tuple) else data
 
 
 class Mask:

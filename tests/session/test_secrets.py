@@ -1,0 +1,55 @@
+"""A value that came by ``${VAR}`` is in no file, report or line of a session."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_session import Session
+
+SECRET = "sk-very-secret-4711"
+
+HOSTILE = """
+    import json, os, sys, urllib.request
+    key = os.environ["API_KEY"]
+    print("my key is", key)
+    for folder in ("LOGS_DIR", "CODE_DIR"):
+        with open(os.path.join(os.environ[folder], key + ".txt"), "w") as file:
+            file.write(key)
+    os.mkdir(os.path.join(os.environ["LOGS_DIR"], "in-" + key))
+    os.symlink("nowhere", os.path.join(os.environ["LOGS_DIR"], "link-" + key))
+    with open(os.environ["SUBMISSION_DIR"] + "/submission.csv", "w") as file:
+        file.write("id," + key + "\\n1,2\\n")
+    request = urllib.request.Request(
+        os.environ["MLE_VALIDATE_URL"], data=("id," + key + "\\n1,2\\n").encode()
+    )
+    print(urllib.request.urlopen(request).read().decode())
+"""
+
+
+def test_a_secret_is_masked_wherever_an_agent_writes_it(
+    session: Session, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOST_KEY", SECRET)
+    session.agent("hostile", HOSTILE)
+    (session.path / "agent.toml").write_text(
+        'name = "hostile"\ncommand = "python hostile.py"\nenv = { API_KEY = "${HOST_KEY}" }\n'
+    )
+    result = session.run(
+        "--mle-agent=agent.toml",
+        "--mle-competition=demo-digits",
+        *("--mle-report=r.json", "--mle-report=r.html", "--mle-report=r.md", "--mle-report=r.csv"),
+        "--junitxml=junit.xml",
+        "-rA",
+        "-v",
+        *workers,
+    )
+    result.assert_outcomes(failed=1)
+    assert SECRET not in result.stdout.str() + result.stderr.str()
+    (record,) = session.path.glob("mle-runs/*/*/*/*/record.json")
+    assert "it has 'id', '***'" in record.read_text()
+    assert "***" in (record.parent / "validations.jsonl").read_text()
+    outside = [session.path / "mle-runs", *session.path.glob("r.*"), session.path / "junit.xml"]
+    for top in outside:
+        for path in (top, *top.rglob("*")):
+            assert SECRET not in path.name
+            if path.is_file() and path.name != "submission.csv":
+                assert SECRET.encode() not in path.read_bytes(), path
