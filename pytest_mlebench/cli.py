@@ -55,7 +55,7 @@ COMMANDS = {
         "pytest_mlebench.commands.build_image",
     ),
     "clean": (
-        "remove what killed sessions left on the container engine",
+        "remove what killed sessions left: workspaces, leases, containers",
         "pytest_mlebench.commands.clean",
     ),
     "regrade": (

@@ -30,7 +30,7 @@ from pytest_mlebench.errors import (
 from pytest_mlebench.layout import SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
-from pytest_mlebench.sandbox import Job, Sandbox
+from pytest_mlebench.sandbox import Job, Recovering, Sandbox
 from pytest_mlebench.sandbox.redact import redact_text
 
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
@@ -239,6 +239,8 @@ def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
         if run.phase != "waiting":
             run.enter("waiting")
 
+    if isinstance(attempt.sandbox, Recovering):  # before a try counts: what is gone may come back
+        attempt.sandbox.wait_until_ready(wait)
     label = job.labels["attempt"]
     with lease_for(attempt.sandbox, job.limits, label=label, waiting=wait) as gpus:
         if gpus:

@@ -195,6 +195,15 @@ class Ledger:
         with self._locked():
             return self._alive()
 
+    def dead(self, *, remove: bool) -> list[Entry]:
+        """Return the claims whose processes have ended without a word, and strike them if asked."""
+        with self._locked():
+            known = {path: _read(path) for path in self._folder.glob("*.json")}
+            dead = [entry for entry in known.values() if entry and not self._lives(entry)]
+            for entry in dead if remove else ():
+                self._strike(entry.ticket)
+        return sorted(dead, key=lambda entry: entry.ticket)
+
     def _enter(self, claim: Claim, place: str, label: str) -> tuple[Entry, FileLock]:
         with self._locked():
             last = max((entry.ticket for entry in self._alive()), default=0)

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.plugin.collection import Collection
+from pytest_mlebench.plugin.interrupts import Interrupts
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import SESSION, MleSession
 from pytest_mlebench.plugin.settings import settings_of
@@ -21,6 +22,7 @@ def activate(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     config.stash[SESSION] = session
     manager = config.pluginmanager
+    manager.register(Interrupts(), "mlebench-interrupts")
     manager.register(Collection(session), "mlebench-collection")
     manager.register(Verdicts(session), "mlebench-verdicts")
     log = None if session.is_worker else ResultsLog(session)

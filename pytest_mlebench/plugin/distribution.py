@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScheduling
     from xdist.workermanage import WorkerController
 
-CHANNEL = "mle_channel"  # in what a worker is given: its way to tell us more than reports can
+CHANNEL = "mle_channel"  # in what a worker is given: a way beside the one for xdist's own events
+STOP = "stop"
 
 
 class Distribution:
@@ -28,6 +32,7 @@ class Distribution:
     def __init__(self, session: MleSession, log: ResultsLog | None) -> None:
         self.session = session
         self.log = log  # none in a worker
+        self._channels: list[Any] = []  # to the workers
         if session.is_worker or getattr(session.config.option, "tx", None):
             require_known_xdist()
 
@@ -38,6 +43,21 @@ class Distribution:
         channel.setcallback(self._receive)
         node.workerinput[WORKER_KEY] = self.session.settings.to_dict()
         node.workerinput[CHANNEL] = channel
+        self._channels.append(channel)
+
+    @pytest.hookimpl
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let the workers end too: only a terminal tells them by itself."""
+        for channel in self._channels:
+            with contextlib.suppress(OSError):  # it has ended already
+                channel.send(STOP)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """In a worker: end when the controller says so."""
+        if self.session.is_worker:
+            channel = session.config.workerinput[CHANNEL]  # type: ignore[attr-defined]  # of xdist
+            channel.setcallback(_obey)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScheduling | None:
@@ -66,6 +86,12 @@ class Distribution:
         if self.log is not None:
             where = "a worker's items"
             self.log.expect({node: ItemKey.from_dict(key, where) for node, key in keys.items()})
+
+
+def _obey(message: str) -> None:
+    """Interrupt this worker, as Ctrl-C at a terminal would."""
+    if message == STOP:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def workers_that_fit(config: pytest.Config) -> int:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_mlebench import __version__
+from pytest_mlebench.attempts.cleanup import remove_workspaces
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
 from pytest_mlebench.attempts.record import Run
@@ -153,6 +154,7 @@ def _planned(session: MleSession, notes: tuple[str, ...]) -> tuple[Plan, frozens
     if not folder.plan.is_file():
         return plan, frozenset()
     before = read_plan(folder)
+    remove_workspaces(folder)
     attempts = latest_attempts(folder)
     if identity is not None:
         _refuse_another_agent(session, folder, before, identity)

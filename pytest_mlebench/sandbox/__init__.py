@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.layout import AttemptFolder
@@ -89,6 +89,14 @@ class Sandbox(Protocol):
 
     def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
+
+
+@runtime_checkable
+class Recovering(Protocol):
+    """A sandbox that may be gone for a while, such as one whose engine is restarted."""
+
+    def wait_until_ready(self, waiting: Callable[[str], object]) -> None:
+        """Return when agents can run, having said for what one waits; else raise SandboxError."""
 
 
 def contract_environment(

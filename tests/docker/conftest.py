@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docker_images import ensure_images
+from docker_engines import OwnEngine
+from docker_images import ensure_busybox, ensure_images
 from docker_jobs import HOST, JobMaker, take_host_name
 
 from pytest_mlebench.errors import ConfigError
@@ -69,3 +71,15 @@ def data(tmp_path: Path) -> Path:
 def make_job(tmp_path: Path, data: Path) -> JobMaker:
     """A factory of jobs."""
     return JobMaker(tmp_path / "runs", data)
+
+
+@pytest.fixture(scope="module")
+def own_engine(engine: Engine) -> Iterator[OwnEngine]:
+    """An engine that no other test needs."""
+    if os.getuid() != 0:
+        pytest.skip("only root can start another engine")
+    own = OwnEngine(socket.gethostname())
+    connection = Engine(own("start"))
+    ensure_busybox(connection.api)
+    yield own
+    own("wipe")

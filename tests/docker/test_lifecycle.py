@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from docker_engines import OwnEngine
-from docker_images import BUSYBOX, ensure_busybox
+from docker_images import BUSYBOX
 from docker_jobs import HELPERS, JobMaker
 
 from pytest_mlebench.errors import SandboxError
@@ -154,10 +153,9 @@ def test_a_container_that_is_ended_from_outside_is_not_the_agents_failure(
     more = {"force": True} if deed == "remove_container" else {}
 
     def act() -> None:
-        one = eventually(lambda: containers(engine, os.getpid()))[0]["Id"]
-        eventually(lambda: engine.api.inspect_container(one)["State"]["Running"])
-        time.sleep(0.5)
-        getattr(engine.api, deed)(one, **more)
+        eventually((job.folder / "home/submission/submission.csv").exists)  # it is at work
+        (one,) = containers(engine, os.getpid())
+        getattr(engine.api, deed)(one["Id"], **more)
 
     thread = threading.Thread(target=act)
     thread.start()
@@ -178,18 +176,6 @@ def test_eight_attempts_at_once(sandbox: DockerSandbox, engine: Engine, make_job
     assert [outcome.reason for outcome in outcomes] == ["exited"] * 8
     assert [job.log.read_text() for job in jobs] == [f"{n}\n" for n in range(8)]
     assert containers(engine, os.getpid()) == []
-
-
-@pytest.fixture(scope="module")
-def own_engine(engine: Engine) -> Iterator[OwnEngine]:
-    """An engine that no other test needs."""
-    if os.getuid() != 0:
-        pytest.skip("only root can start another engine")
-    own = OwnEngine(socket.gethostname())
-    connection = Engine(own("start"))
-    ensure_busybox(connection.api)
-    yield own
-    own("wipe")
 
 
 @pytest.mark.parametrize("how", ["restart", "kill"])

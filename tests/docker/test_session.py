@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from docker_engines import OwnEngine
 from docker_images import BUSYBOX
+from sandbox_job import wait_until
 
 from pytest_mlebench.sandbox.docker import Engine
 
@@ -63,3 +65,36 @@ def test_a_session_with_containers(engine: Engine, project: Path, workers: str) 
         assert record["ending"]["details"]["phases"]["run"] > 0
     label = {"label": f"pytest-mlebench.run={workers}"}
     assert engine.api.containers(all=True, filters=label) == []
+
+
+def test_a_session_waits_for_an_engine_that_is_gone_for_a_while(
+    own_engine: OwnEngine, tmp_path: Path
+) -> None:
+    """The first attempt is lost with the engine; the second one begins when the engine is back."""
+    script = "cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv; sleep $PAUSE"
+    (tmp_path / "agent.toml").write_text(
+        f'name = "copier"\nimage = "{BUSYBOX}"\ncommand = ["sh", "-c", {json.dumps(script)}]\n'
+        'network = "none"\nenv = { PAUSE = "20" }\n'
+    )
+    address = own_engine("start")
+    command = [sys.executable, "-m", "pytest", "--mle-agent=agent.toml", "--mle-run=r"]
+    command += ["--mle-competition=demo-digits", "--mle-cpus=0.5", "--mle-memory=500MB"]
+    session = subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"DOCKER_HOST": address})
+    attempts = tmp_path / "mle-runs/r/demo-digits/seed0"
+
+    def phase(number: int) -> str | None:
+        record = attempts / f"attempt{number}" / "record.json"
+        return json.loads(record.read_text())["phase"] if record.exists() else None
+
+    try:
+        assert wait_until(lambda: phase(1) == "running", 120)
+        own_engine.kill()
+        assert wait_until(lambda: phase(2) == "waiting", 120)
+        assert phase(1) == "error"
+        own_engine("start")
+        assert session.wait(180) == 0
+    finally:
+        session.kill()
+        own_engine("start")
+    assert phase(2) == "graded"
+    assert sorted(path.name for path in attempts.glob("attempt*")) == ["attempt1", "attempt2"]

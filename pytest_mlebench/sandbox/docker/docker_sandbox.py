@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from pytest_mlebench.sandbox.docker.volumes import DataVolumes
 
 GRACE = 30.0  # seconds between the request to end and the end
 
-_PATIENCE = 30.0  # seconds for an engine that is being restarted
+RESTART_SECONDS = 600.0  # for an engine that is being restarted, or upgraded
 
 
 class DockerSandbox:
@@ -150,13 +150,18 @@ class DockerSandbox:
         """End the containers of dead workers: they let go of their leases when they died."""
         remove_orphans(self.engine)
 
+    def wait_until_ready(self, waiting: Callable[[str], object]) -> None:
+        """Wait for an engine that is being restarted; one that stays away is lost."""
+        if not self.engine.answers():
+            waiting(f"waiting for the engine at {self.engine.address}, which does not answer")
+            self.engine.wait_until_it_answers(RESTART_SECONDS)
+
     def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         if len(job.gpus) != job.limits.gpus:
             raise SandboxError(
                 f"the attempt needs {job.limits.gpus} GPUs and has a lease of {len(job.gpus)}"
             )
-        self.engine.wait_until_it_answers(_PATIENCE)
         while self.left:
             self.left.pop().remove()
         with termination_interrupts():

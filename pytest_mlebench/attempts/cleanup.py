@@ -1,0 +1,51 @@
+"""What killed sessions left in the folders of runs: workspaces, and nothing that anybody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.sandbox.collect import Refused, remove_tree
+
+SCRATCH = ".validator.*"  # where the format check keeps uploads while it looks at them
+
+
+def find_workspaces(folder: RunFolder) -> Iterator[Path]:
+    """Yield the workspaces of attempts that have ended, or whose session has."""
+    for seed in folder.seeds():
+        for attempt in seed.attempts():
+            if attempt.home.is_dir() and not attempt.home.is_symlink():
+                yield attempt.home
+            yield from sorted(attempt.path.glob(SCRATCH))
+
+
+def remove_workspaces(folder: RunFolder) -> list[Path]:
+    """Remove the workspaces of a run that no session is at work on; the caller holds its lock."""
+    removed = []
+    for path in list(find_workspaces(folder)):
+        try:
+            remove_tree(path)
+        except (OSError, Refused) as problem:
+            raise SandboxError(f"cannot remove {path}: {problem}") from None
+        removed.append(path)
+    return removed
+
+
+def idle_runs(runs: Path) -> Iterator[RunFolder]:
+    """Yield the runs below a folder that no session is at work on, each held while it is used."""
+    from filelock import FileLock, Timeout  # late on purpose: only where something is cleaned
+
+    for path in sorted(runs.iterdir()) if runs.is_dir() else ():
+        folder = RunFolder(path)
+        if not folder.plan.is_file():
+            continue
+        lock = FileLock(folder.lock)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        with lock:
+            yield folder
+        lock.release()
