@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_mlebench._references import has_broken_reference, referenced_names, resolve
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import AgentFileError, ConfigError
+from pytest_mlebench.upstream import MIN_SECRET_LENGTH, Upstream
 
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 NETWORKS = "none, open or allow:HOST[,HOST]"
@@ -70,6 +72,8 @@ class Agent:
     image: str | None = None  # with ``build``: the tag that the built image gets
     build: Path | None = None  # a folder with a Dockerfile
     env: Mapping[str, str] = field(default_factory=dict)  # values may refer to ${VAR}
+    models: tuple[Upstream, ...] = ()  # reached through the gateway, which keeps their keys
+    budget: Budget = field(default_factory=Budget)  # what an attempt may spend on them
     limits: Mapping[str, object] = field(default_factory=dict)  # as written in agent.toml
     network: str | None = None
     runtime: str | None = None
@@ -80,23 +84,26 @@ class Agent:
     def environment(self, host: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return ``env`` with every ``${VAR}`` replaced by the host's value."""
         values = os.environ if host is None else host
+        return {
+            key: resolve(value, values, agent=self.name, setting=f"env sets {key}")
+            for key, value in self.env.items()
+        }
 
-        def resolve(key: str, value: str) -> str:
-            for name in _REFERENCE.findall(value):
-                if name not in values:
-                    raise ConfigError(
-                        f"agent {self.name!r} needs the environment variable {name} "
-                        f"(its env sets {key} = {value!r}): export {name} and try again"
-                    )
-            return _REFERENCE.sub(lambda match: values[match[1]], value)
-
-        return {key: resolve(key, value) for key, value in self.env.items()}
+    def model_keys(self, host: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the real key of every upstream by its name; never for the agent's eyes."""
+        return {upstream.name: upstream.real_key(self.name, host) for upstream in self.models}
 
     def secrets(self, host: Mapping[str, str] | None = None) -> frozenset[str]:
         """Return the values that came by ``${VAR}`` reference and must never be written down."""
         values = os.environ if host is None else host
-        names = {name for value in self.env.values() for name in _REFERENCE.findall(value)}
-        return frozenset(values[name] for name in names if len(values.get(name, "")) >= 4)
+        names = {name for value in self.env.values() for name in referenced_names(value)}
+        keys = {name for upstream in self.models for name in upstream.references()}
+        return frozenset(
+            values[name]
+            for least, group in ((4, names), (MIN_SECRET_LENGTH, keys))
+            for name in group
+            if len(values.get(name, "")) >= least
+        )
 
 
 def start_script(path: str, *words: str) -> tuple[str, ...]:
@@ -111,7 +118,7 @@ def parse_env(table: Mapping[str, object], where: str) -> dict[str, str]:
             raise AgentFileError(f"{where}: {key!r} is not a name of an environment variable")
         if not isinstance(value, str):
             raise AgentFileError(f"{where}: {key} must be a string, given: {value!r}")
-        if "${" in _REFERENCE.sub("", value):
+        if has_broken_reference(value):
             raise AgentFileError(
                 f"{where}: {key} has a reference that is not understood, "
                 f"write ${{NAME}}, given: {value!r}"

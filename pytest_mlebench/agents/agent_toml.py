@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pytest_mlebench._toml import Table, read_toml
 from pytest_mlebench.agent import Agent, parse_env, parse_network, start_script
+from pytest_mlebench.agents.model_tables import check_variables, parse_bounds, parse_models
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import AgentFileError
 from pytest_mlebench.limits import STANDARD, Limits
 
@@ -43,6 +45,8 @@ def parse_agent(table: Table, *, name: str, base: Path) -> Agent:
     network = table.text("network", None)
     limits = table.table("limits", None)
     env = table.table("env", None)
+    models = table.table("models", None)
+    budget = table.table("budget", None)
     agent = Agent(
         name=table.text("name", name),
         version=table.text("version", None),
@@ -51,6 +55,8 @@ def parse_agent(table: Table, *, name: str, base: Path) -> Agent:
         image=table.text("image", None),
         build=None if build is None else _build(table, (base / build).resolve()),
         env={} if env is None else parse_env(env.take_all(), env.where),
+        models=() if models is None else parse_models(models),
+        budget=Budget() if budget is None else parse_bounds(budget),
         limits={} if limits is None else _limits(limits),
         network=network and parse_network(network, f"{table.where}: network"),
         runtime=table.text("runtime", None),
@@ -63,6 +69,9 @@ def parse_agent(table: Table, *, name: str, base: Path) -> Agent:
         raise table.error("name", f"must be letters, digits and ._/+-, given: {agent.name!r}")
     if not (agent.command or agent.image or agent.build):
         raise table.error("command", f"is missing: give a command, an image, a build or a {START}")
+    if agent.budget and not agent.models:
+        raise table.error("budget", "needs a [models.NAME]: only calls through it can be counted")
+    check_variables(agent, table.where)
     return agent
 
 
