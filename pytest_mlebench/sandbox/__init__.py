@@ -9,15 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.limits import Limits
 
+if TYPE_CHECKING:
+    from socket import socket
+
 Reason = Literal[
     "exited", "time-limit", "memory-limit", "disk-limit", "process-limit", "interrupted"
 ]
+
+
+class Service(Protocol):
+    """Something on our side that an agent reaches over HTTP, whatever its network is."""
+
+    @property
+    def name(self) -> str:
+        """Return what tells it from other services of a job, in a file's name."""
+
+    @property
+    def port(self) -> int:
+        """Return its port where the agent has a loopback of its own."""
+
+    def serve(self, listener: socket) -> None:
+        """Serve on a socket that listens already, of whatever family it is."""
+
+    def environment(self, address: str) -> Mapping[str, str]:
+        """Return the variables that lead an agent to the service at ``http://HOST:PORT``."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +57,7 @@ class Job:
     hidden: tuple[Path, ...] = ()  # what the agent must not be able to read (the store, the runs)
     labels: Mapping[str, str] = field(default_factory=dict)  # run, attempt, host, pid
     gpus: tuple[str, ...] = ()  # device ids of a lease, as many as the limits say
+    services: tuple[Service, ...] = ()  # beside the format check: the gateway to models
 
     @property
     def log(self) -> Path:

@@ -31,10 +31,11 @@ def redact(data: Any, secrets: Iterable[str]) -> Any:
 class Mask:
     """A filter for a stream of bytes that hides secrets, also where chunks cut them in two."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], *, keep_length: bool = False) -> None:
         found = {secret.encode(errors="surrogateescape") for secret in secrets} - {b""}
         self._secrets = sorted(found, key=len, reverse=True)  # the longest match first
         self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
+        self._keep_length = keep_length
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -47,12 +48,15 @@ class Mask:
             end = match.end()
         held = self._start_of_a_secret(text[end:])
         self._held = text[len(text) - held :]
-        return self._pattern.sub(MASK, text[: len(text) - held])
+        return self._pattern.sub(self._mask, text[: len(text) - held])
 
     def finish(self) -> bytes:
         """Return what was held back."""
         held, self._held = self._held, b""
         return held
+
+    def _mask(self, match: re.Match[bytes]) -> bytes:
+        return b"*" * len(match[0]) if self._keep_length else MASK
 
     def _start_of_a_secret(self, text: bytes) -> int:
         longest = min(len(text), max(map(len, self._secrets)) - 1)

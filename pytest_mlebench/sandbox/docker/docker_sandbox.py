@@ -95,9 +95,15 @@ class DockerSandbox:
                 f"--mle-network={network} needs an engine on this machine, and this one runs on "
                 f"{facts.host}: run pytest there, or use --mle-network=none or open"
             )
+        if agent.models and not facts.local:
+            raise ConfigError(
+                f"the models of agent {agent.name!r} need an engine on this machine, and this one "
+                f"runs on {facts.host}: run pytest there"
+            )
         if agent.runtime is not None and agent.runtime not in facts.runtimes:
             raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)
         agent.environment()
+        agent.model_keys()
         prepared = self.prepare(agent)
         command(agent, prepared)
         if gpus:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError, SandboxError
-from pytest_mlebench.sandbox import Ending, Job, Reason
+from pytest_mlebench.sandbox import Ending, Job, Reason, Service
 from pytest_mlebench.sandbox.collect import Collected, collect
 from pytest_mlebench.sandbox.disk import DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
@@ -53,6 +53,11 @@ def proxy_environment(policy: str) -> dict[str, str]:
     return names | {name.lower(): value for name, value in names.items()}
 
 
+def socket_name(service: Service) -> str:
+    """Return the file of a service's socket."""
+    return f"{service.name}.sock"
+
+
 class Execution:
     """One job on its way through a container."""
 
@@ -77,6 +82,8 @@ class Execution:
                 if self._job.network.startswith("allow:"):
                     self._egress = stack.enter_context(Egress(self._job.network, self._job.folder))
                     self._egress.serve(home.listen(EGRESS_SOCKET))
+                for service in self._job.services:
+                    service.serve(home.listen(socket_name(service)))
                 log = stack.enter_context(self._log())
             container = self._start(stack, prepared, home, log)
             watch, reason, seconds = self._follow(container, home)
@@ -120,12 +127,17 @@ class Execution:
         return container
 
     def _create(self, prepared: Prepared, home: Home) -> Container:
-        network = self._job.network
+        network, services = self._job.network, self._job.services
+        environment = proxy_environment(network)
+        for service in services:
+            environment |= service.environment(f"http://127.0.0.1:{service.port}")
         wiring = Wiring(
             mounts=home.mounts(),
-            ports={PORT: SOCKET} | ({EGRESS_PORT: EGRESS_SOCKET} if self._egress else {}),
+            ports={PORT: SOCKET}
+            | ({EGRESS_PORT: EGRESS_SOCKET} if self._egress else {})
+            | {service.port: socket_name(service) for service in services},
             network=engine_network(network),
-            environment=proxy_environment(network),
+            environment=environment,
         )
         request = container_request(self._engine, self._job, prepared, wiring)
         return Container(self._engine, request)

@@ -36,7 +36,8 @@ class Order:
     hidden: tuple[str, ...]
     secrets: tuple[str, ...]
     confine: bool  # by Landlock
-    offline: bool  # no network but the validator's
+    offline: bool  # no network but what we serve on the ports
+    ports: tuple[int, ...]
     time_seconds: float
     grace_seconds: float
     memory_bytes: int
@@ -53,7 +54,7 @@ class Order:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Order:
         """Return the order that ``to_dict`` wrote, even if it came by JSON."""
-        lists = {key: tuple(data[key]) for key in ("command", "hidden", "secrets")}
+        lists = {key: tuple(data[key]) for key in ("command", "hidden", "secrets", "ports")}
         return cls(**(data | lists))
 
 

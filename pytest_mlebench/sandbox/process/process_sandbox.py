@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +26,11 @@ from pytest_mlebench.sandbox.collect import Refused, collect, remove_tree
 from pytest_mlebench.sandbox.process import landlock
 from pytest_mlebench.sandbox.process.launch import Order
 from pytest_mlebench.sandbox.process.supervised import Supervised, can_go_offline
-from pytest_mlebench.sandbox.process.supervisor import OWN_URL
 from pytest_mlebench.sandbox.process.workspace import lay
 from pytest_mlebench.sandbox.validator import Validator
 
+PORT = 5000
+OWN_URL = f"http://localhost:{PORT}/validate"  # in a network of its own: the contract's
 GRACE = 10.0  # seconds between asking an agent to end and ending it
 
 # Keys of the person at the machine, not of the agent: one of them can even ask Kaggle for a score.
@@ -86,11 +88,13 @@ class ProcessSandbox:
             Validator(job.check, folder=job.folder, max_bytes=bound) as validator,
         ):
             url = OWN_URL if job.network == "none" else validator.listen_tcp()
+            environment = _serve(job)
             with _workspace(job, url) as home:
-                order = self._order(job, home, url)
+                order = self._order(job, home, url, environment)
                 with Supervised(order, job.agent.function) as supervised:
-                    if (listener := supervised.wait_for_start()) is not None:
-                        validator.serve(listener)
+                    serve = (validator.serve, *(service.serve for service in job.services))
+                    for listener, start in zip(supervised.wait_for_start(), serve, strict=False):
+                        start(listener)
                     ending = supervised.wait_for_end()
                 collected = collect(
                     home,
@@ -116,11 +120,11 @@ class ProcessSandbox:
             },
         )
 
-    def _order(self, job: Job, home: Path, url: str) -> Order:
+    def _order(self, job: Job, home: Path, url: str, services: dict[str, str]) -> Order:
         limits = job.limits
         return Order(
             command=job.agent.command,
-            environment=_environment(job, home, url),
+            environment=_environment(job, home, url) | services,
             home=str(home),
             data=str(job.data.resolve()),
             log=str(job.log.resolve()),
@@ -128,6 +132,7 @@ class ProcessSandbox:
             secrets=tuple(job.agent.secrets()),
             confine=landlock.version() > 0,
             offline=job.network == "none",
+            ports=(PORT, *(service.port for service in job.services)),
             time_seconds=limits.time_seconds,
             grace_seconds=self._grace,
             memory_bytes=limits.memory_bytes,
@@ -139,8 +144,22 @@ class ProcessSandbox:
         )
 
 
+def _serve(job: Job) -> dict[str, str]:
+    """Return what leads the agent to its services; without a network of its own, start them."""
+    variables: dict[str, str] = {}
+    for service in job.services:
+        port = service.port
+        if job.network != "none":
+            listener = socket.create_server(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+            service.serve(listener)
+        variables |= service.environment(f"http://127.0.0.1:{port}")
+    return variables
+
+
 def _require_program(agent: Agent) -> None:
     environment = agent.environment()  # raises ConfigError for a variable that is not set
+    agent.model_keys()  # so does this
     if agent.function is not None:
         return
     program = agent.command[0]

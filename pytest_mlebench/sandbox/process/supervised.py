@@ -17,7 +17,7 @@ from typing import NoReturn
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox.process.launch import Function, Order, forget_descriptors
 from pytest_mlebench.sandbox.process.process_tree import kill_by_variable
-from pytest_mlebench.sandbox.process.supervisor import READY, ProcessEnding, supervise
+from pytest_mlebench.sandbox.process.supervisor import MAX_PORTS, READY, ProcessEnding, supervise
 
 _PACKAGE = Path(__file__).parents[3]
 _IMPORT = (
@@ -51,12 +51,12 @@ class Supervised:
         if self._process is not None and self._process.stderr is not None:
             self._process.stderr.close()
 
-    def wait_for_start(self) -> socket.socket | None:
-        """Wait until the agent runs; return the socket that its own network has for us."""
-        word, descriptors, _, _ = socket.recv_fds(self._control, len(READY), 1)
+    def wait_for_start(self) -> list[socket.socket]:
+        """Wait until the agent runs; return the sockets that its own network has for us."""
+        word, descriptors, _, _ = socket.recv_fds(self._control, len(READY), MAX_PORTS)
         if word != READY:
             self._fail(word + self._read())
-        return socket.socket(fileno=descriptors[0]) if descriptors else None
+        return [socket.socket(fileno=descriptor) for descriptor in descriptors]
 
     def wait_for_end(self) -> ProcessEnding:
         """Wait until the agent and everything it started has ended."""

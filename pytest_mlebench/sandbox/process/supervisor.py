@@ -4,8 +4,9 @@ It adopts every orphan of the agent, so that no daemon escapes; it ends the tree
 ends, when a limit is reached, when it is told to, and when the session is no more. It is a fresh
 interpreter for a command and a copy of the session for a Python function.
 
-The session's end of the socket gets one byte when the agent has started (with the validator's
-listening socket, if the agent has a network of its own) and a JSON object when all is over.
+The session's end of the socket gets one byte when the agent has started (with a listening socket
+for each of the order's ports, if the agent has a network of its own) and a JSON object when all is
+over.
 Closing it means: stop.
 """
 
@@ -32,8 +33,7 @@ from pytest_mlebench.sandbox.process.launch import Function, Order, start
 from pytest_mlebench.sandbox.process.process_tree import Tree, descendants, memory
 
 READY = b"!"
-_PORT = 5000
-OWN_URL = f"http://localhost:{_PORT}/validate"  # in a network of its own: the contract's
+MAX_PORTS = 16
 
 # Daemons that would do for the agent what it may not do itself: start something outside.
 _DOORS = (
@@ -105,7 +105,7 @@ class _Watch:
         """Start the agent, wait for the first reason to end it, and end it."""
         wakeups = self._handle_signals()
         kernel.adopt_orphans()
-        listener = self._isolate()
+        listeners = self._isolate()
         self._log = LogWriter(
             Path(self._order.log),
             max_bytes=self._order.log_bytes,
@@ -115,7 +115,7 @@ class _Watch:
         self._began = time.monotonic()
         pid, self._output = start(self._order, function)
         os.set_blocking(self._output, False)
-        self._tell_ready(listener)
+        self._tell_ready(listeners)
         self._poll = select.poll()
         for descriptor in (self._output, self._control.fileno(), wakeups):
             self._poll.register(descriptor, select.POLLIN)
@@ -143,13 +143,13 @@ class _Watch:
     def _stop(self, *_: object) -> None:
         self._told_to_stop = True
 
-    def _isolate(self) -> socket.socket | None:
+    def _isolate(self) -> list[socket.socket]:
         """Bind the data into the workspace if the kernel lets us; cut the network if asked."""
         data = Path(self._order.home) / "data"
         if not kernel.can_isolate(self._order.home, network=self._order.offline):
             if self._order.offline:
                 raise SandboxError("the kernel gives the agent no network of its own")
-            return None
+            return []
         kernel.isolate(network=self._order.offline)
         if data.is_symlink():  # better a real folder: many tools do not look behind a link
             data.unlink()
@@ -158,14 +158,15 @@ class _Watch:
         for path in _DOORS:
             kernel.cover(path.format(uid=os.getuid()))
         if not self._order.offline:
-            return None
-        return socket.create_server(("127.0.0.1", _PORT))
+            return []
+        return [socket.create_server(("127.0.0.1", port)) for port in self._order.ports]
 
-    def _tell_ready(self, listener: socket.socket | None) -> None:
-        if listener is None:
-            self._control.sendall(READY)
+    def _tell_ready(self, listeners: list[socket.socket]) -> None:
+        if listeners:
+            socket.send_fds(self._control, [READY], [one.fileno() for one in listeners])
         else:
-            socket.send_fds(self._control, [READY], [listener.fileno()])
+            self._control.sendall(READY)
+        for listener in listeners:
             listener.close()
 
     def _wait(self) -> Reason:

@@ -1,0 +1,176 @@
+"""What is kept of calls: the account, the prices, ``calls.jsonl`` and the transcripts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from pytest_mlebench.budget import Budget
+from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.gateway.calls import Call, CallLog, shorten
+from pytest_mlebench.gateway.ledger import Hold, Ledger, SharedAccount
+from pytest_mlebench.gateway.prices import Prices
+from pytest_mlebench.gateway.questions import Question, most, require_allowed
+from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.transcripts import KeptText, Transcript, TranscriptLog
+from pytest_mlebench.gateway.usage_readers import Reading
+from pytest_mlebench.upstream import Upstream
+
+
+@dataclass
+class Passage:
+    """What has happened to a call so far."""
+
+    status: int | None = None
+    first_byte_seconds: float | None = None
+    fault: str | None = None  # what happened instead of an answer, or of its second half
+    may_have_cost: bool = True
+    reading: Reading = field(default_factory=Reading)
+    answer: KeptText | None = None
+    arrived: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Return for how long it has been under way."""
+        return time.monotonic() - self.began
+
+    def note_first_byte(self) -> None:
+        """Note when the answer's first byte came."""
+        if self.first_byte_seconds is None:
+            self.first_byte_seconds = round(self.seconds, 4)
+
+    def keep(self, piece: bytes) -> None:
+        """Keep a piece of the answer for the transcript, if there is one."""
+        if self.answer is not None:
+            self.answer.add(piece)
+
+
+class Books:
+    """All that is written down of one attempt's calls."""
+
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        budget: Budget,
+        folder: Path,
+        *,
+        shared: SharedAccount | None = None,
+        transcripts: bool = False,
+        secrets: Collection[str] = (),
+    ) -> None:
+        self.ledger = Ledger(budget, shared)
+        self._budget = budget
+        self._prices = {upstream.name: Prices(upstream) for upstream in upstreams}
+        self._calls = CallLog(folder)
+        self._transcripts = TranscriptLog(folder) if transcripts else None
+        self._secrets = secrets
+
+    def open_passage(self) -> Passage:
+        """Return the beginning of a call."""
+        return Passage(answer=KeptText() if self._transcripts else None)
+
+    async def admit(self, question: Question, is_wanted: Callable[[], bool]) -> Hold | None:
+        """Wait for a place in the budget; raise Refusal if there is none; None if nobody waits."""
+        prices = self._prices[question.route.upstream.name]
+        require_allowed(question, self._budget, prices)
+        hold = most(question, self._budget, prices, self.ledger.largest_output)
+        return hold if await self.ledger.admit(hold, is_wanted) else None
+
+    def note_usage(self, question: Question, hold: Hold, reading: Reading) -> None:
+        """Hold what a call under way has used so far, if that is more than was expected."""
+        if reading.usage is not None:
+            hold.raise_to(reading.usage, self._cost(question, reading))
+
+    async def settle(self, question: Question, hold: Hold, passage: Passage) -> Call:
+        """Add a call to the account: it has ended, though the agent may not know that yet."""
+        reading = passage.reading
+        usage = reading.usage if question.may_cost else None
+        usd = self._cost(question, reading) if usage else None
+        failed = passage.fault is not None or (passage.status or 0) >= 400
+        answered = passage.status is not None and passage.status < 300
+        unmetered = question.may_cost and (
+            passage.may_have_cost if passage.fault else answered and usage is None
+        )
+        call = Call(
+            time=round(passage.arrived, 3),
+            upstream=question.route.upstream.name,
+            method=question.method,
+            path=shorten(question.route.decoded),
+            status=passage.status,
+            model=question.model,
+            answered_by=reading.model and shorten(reading.model),
+            stream=question.is_stream,
+            usage=usage,
+            usd=None if usd is None else float(usd),
+            unmetered=unmetered,
+            seconds=round(passage.seconds, 4),
+            first_byte_seconds=passage.first_byte_seconds,
+            error=passage.fault or (f"status {passage.status}" if failed else None),
+        )
+        self.ledger.note(call, usd)
+        if passage.fault:
+            self.ledger.note_problem(passage.fault)
+        await self.ledger.settle(hold, usage, usd)
+        return call
+
+    def write_down_refusal(
+        self, upstream: str, method: str, path: str, refusal: Refusal, passage: Passage
+    ) -> None:
+        """Write down a call that was not passed on."""
+        self.ledger.note_refusal(refusal.kind)
+        call = Call(
+            time=round(passage.arrived, 3),
+            upstream=upstream,
+            method=shorten(method),
+            path=shorten(path),
+            status=refusal.status,
+            seconds=round(passage.seconds, 4),
+            refused=f"{refusal.kind}: {refusal}",
+        )
+        with _writing():
+            self._calls.write(call)
+
+    async def write_down(self, call: Call, question: Question, answer: KeptText | None) -> None:
+        """Add a line about a call, and what was said in it if that is kept."""
+        with _writing():
+            self._calls.write(call)
+            if self._transcripts is not None and answer is not None:
+                transcript = self._transcript(call, question, answer)
+                # in a thread: a megabyte takes a while to compress, and streams must not wait
+                await asyncio.to_thread(self._transcripts.write, transcript)
+
+    def _cost(self, question: Question, reading: Reading) -> Decimal | None:
+        return self._prices[question.route.upstream.name].cost(question.model, reading)
+
+    def _transcript(self, call: Call, question: Question, answer: KeptText) -> Transcript:
+        asked = KeptText()
+        asked.add(question.body)
+        return Transcript(
+            time=call.time,
+            upstream=call.upstream,
+            model=call.model,
+            method=call.method,
+            path=call.path,
+            status=call.status,
+            request=asked.text(self._secrets),
+            response=answer.text(self._secrets),
+            request_bytes=asked.size,
+            response_bytes=answer.size,
+        )
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Turn a disk that takes nothing any more into what it is: no fault of the agent."""
+    try:
+        yield
+    except OSError as problem:
+        raise InfrastructureError(
+            f"cannot write down a call of the agent: {problem.strerror or problem}"
+        ) from problem

@@ -1,0 +1,78 @@
+"""``calls.jsonl``: one line for every call of an attempt, without what was said in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench.gateway.spending import Usage
+
+FILE = "calls.jsonl"
+MAX_CALLS = 100_000  # that are written down; the rest are only counted
+MAX_NAME_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call, from its arrival to the last byte of its answer."""
+
+    time: float
+    upstream: str
+    method: str
+    path: str
+    status: int | None  # None: no answer came
+    model: str = ""  # as the agent asked for it
+    answered_by: str | None = None  # as the answer says
+    stream: bool = False
+    usage: Usage | None = None  # None: nobody said
+    usd: float | None = None  # None: nobody knows
+    unmetered: bool = False  # may have cost something that nobody knows
+    seconds: float = 0.0
+    first_byte_seconds: float | None = None
+    error: str | None = None
+    refused: str | None = None  # why the call was not passed on
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a line."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Call:
+        """Return the call that ``to_dict`` wrote."""
+        usage = data["usage"]
+        return cls(**(dict(data) | {"usage": usage and Usage.from_dict(usage)}))
+
+
+class CallLog:
+    """A file that grows by a line per call, each whole or not there at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._written = 0
+
+    def write(self, call: Call) -> None:
+        """Add a call, unless there are too many."""
+        self._written += 1
+        if self._written > MAX_CALLS:
+            return
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(call.to_dict()) + "\n")
+
+
+def read_calls(folder: Path) -> Iterator[Call]:
+    """Yield the calls of an attempt; a last line that a killed session left unfinished is none."""
+    path = folder / FILE
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield Call.from_dict(json.loads(line))
+
+
+def shorten(text: str) -> str:
+    """Return a name that an agent chose, at most as long as anybody reads."""
+    return text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + "…"

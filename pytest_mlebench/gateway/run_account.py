@@ -1,0 +1,145 @@
+"""What all attempts of a run may spend together: a small file that workers lock in turn.
+
+The file is part of the run: a resumed session goes on with what is left. A worker that was killed
+lets go of what it held; what it had spent stays spent. Workers on other hosts that do not see the
+run's folder have an account of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench._files import write_text
+from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.host.process_identity import Owner, this_process
+
+FILE = "spending.json"
+STALE_SECONDS = 3_600.0  # after which what a worker of another host holds is not believed any more
+
+_LOCK_SECONDS = 30.0
+_SCHEMA = 1
+
+
+@dataclass
+class _Held:
+    """What one gateway holds for its calls in flight."""
+
+    owner: Owner
+    usd: Decimal
+    time: float
+
+    @property
+    def counts(self) -> bool:
+        return not self.owner.is_dead() and time.time() - self.time < STALE_SECONDS
+
+
+@dataclass
+class _Book:
+    """What the file says."""
+
+    spent: Decimal
+    held: dict[str, _Held]
+
+
+class RunAccount:
+    """A share of one attempt in the run's account."""
+
+    def __init__(self, folder: Path, limit: float, name: str) -> None:
+        self._file = folder / FILE
+        self._limit = Decimal(str(limit))
+        self._name = name  # of the attempt, unique in the run
+        self._owner = this_process()
+
+    async def try_to_hold(self, usd: Decimal) -> bool:
+        """Hold some dollars if they are left beside what others hold; refuse if none are left."""
+        return await asyncio.to_thread(self._try_to_hold, usd)
+
+    async def settle(self, held: Decimal, usd: Decimal) -> None:
+        """Let go of what was held, and book what was spent."""
+        await asyncio.to_thread(self._settle, held, usd)
+
+    def spent(self) -> float:
+        """Return what the run has spent so far."""
+        with self._opened() as book:
+            return float(book.spent)
+
+    def _try_to_hold(self, usd: Decimal) -> bool:
+        with self._opened() as book:
+            if book.spent >= self._limit:
+                raise Refusal(
+                    "budget",
+                    f"the budget of the whole run is exhausted: its {self._limit} dollars are "
+                    "used up; no further call will be answered, go on with what you have",
+                )
+            held = sum((one.usd for one in book.held.values()), Decimal(0))
+            if held and book.spent + held >= self._limit:
+                return False
+            self._change_hold(book, usd)
+            return True
+
+    def _settle(self, held: Decimal, usd: Decimal) -> None:
+        with self._opened() as book:
+            book.spent += usd
+            self._change_hold(book, -held)
+
+    def _change_hold(self, book: _Book, change: Decimal) -> None:
+        mine = book.held.pop(self._name, None)
+        left = (mine.usd if mine else Decimal(0)) + change
+        if left > 0:
+            book.held[self._name] = _Held(self._owner, left, time.time())
+
+    @contextmanager
+    def _opened(self) -> Iterator[_Book]:
+        """Yield what the file says, under its lock, and write it back if it has changed."""
+        from filelock import FileLock, Timeout  # late on purpose: only where there is a bound
+
+        try:
+            with FileLock(self._file.with_suffix(".lock"), timeout=_LOCK_SECONDS):
+                before = self._read()
+                book = _decode(before)
+                yield book
+                if (after := _encode(book)) != before:
+                    write_text(self._file, json.dumps(after, indent=1) + "\n")
+        except Timeout:
+            raise InfrastructureError(
+                f"{self._file} has been locked for {_LOCK_SECONDS:.0f} s: is the disk alive?"
+            ) from None
+        except (ValueError, KeyError, TypeError, InvalidOperation) as problem:
+            raise InfrastructureError(
+                f"{self._file} is damaged, so that the run's budget cannot be held: {problem}"
+            ) from None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {"schema": _SCHEMA, "spent_usd": "0", "held": {}}
+        if content["schema"] != _SCHEMA:
+            raise ValueError(f"its schema is {content['schema']}, known is {_SCHEMA}")
+        return dict(content)
+
+
+def _decode(content: dict[str, Any]) -> _Book:
+    held = {
+        name: _Held(Owner(**one["owner"]), Decimal(one["usd"]), float(one["time"]))
+        for name, one in content["held"].items()
+    }
+    alive = {name: one for name, one in held.items() if one.counts}
+    return _Book(Decimal(content["spent_usd"]), alive)
+
+
+def _encode(book: _Book) -> dict[str, Any]:
+    held = {
+        name: {"owner": asdict(one.owner), "usd": str(one.usd), "time": one.time}
+        for name, one in book.held.items()
+    }
+    return {"schema": _SCHEMA, "spent_usd": str(book.spent), "held": held}
