@@ -88,7 +88,7 @@ class Books:
             hold.raise_to(reading.usage, self._cost(question, reading))
 
     async def settle(self, question: Question, hold: Hold, passage: Passage) -> Call:
-        """Add a call to the account: it has ended, though the agent may not know that yet."""
+        """Book a call and write it down: it has ended, though the agent may not know that yet."""
         reading = passage.reading
         usage = reading.usage if question.may_cost else None
         usd = self._cost(question, reading) if usage else None
@@ -117,9 +117,11 @@ class Books:
         if passage.fault:
             self.ledger.note_problem(passage.fault)
         await self.ledger.settle(hold, usage, usd)
+        with _writing():
+            self._calls.write(call)
         return call
 
-    def write_down_refusal(
+    def note_refusal(
         self, upstream: str, method: str, path: str, refusal: Refusal, passage: Passage
     ) -> None:
         """Write down a call that was not passed on."""
@@ -136,14 +138,16 @@ class Books:
         with _writing():
             self._calls.write(call)
 
-    async def write_down(self, call: Call, question: Question, answer: KeptText | None) -> None:
-        """Add a line about a call, and what was said in it if that is kept."""
+    async def keep_transcript(
+        self, call: Call, question: Question, answer: KeptText | None
+    ) -> None:
+        """Write down what was said in a call, if that is kept."""
+        if self._transcripts is None or answer is None:
+            return
+        transcript = self._transcript(call, question, answer)
         with _writing():
-            self._calls.write(call)
-            if self._transcripts is not None and answer is not None:
-                transcript = self._transcript(call, question, answer)
-                # in a thread: a megabyte takes a while to compress, and streams must not wait
-                await asyncio.to_thread(self._transcripts.write, transcript)
+            # in a thread: a megabyte takes a while to compress, and streams must not wait
+            await asyncio.to_thread(self._transcripts.write, transcript)
 
     def _cost(self, question: Question, reading: Reading) -> Decimal | None:
         return self._prices[question.route.upstream.name].cost(question.model, reading)

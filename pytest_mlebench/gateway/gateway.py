@@ -98,7 +98,7 @@ class Gateway:
 
         async def start() -> None:
             listener.setblocking(False)
-            server = await self._loop.create_server(self._connection, sock=listener)
+            server = await self._loop.create_server(self._http, sock=listener)
             self._servers.append(server)
 
         self._run(start())
@@ -118,7 +118,7 @@ class Gateway:
 
     async def _start(self) -> None:
         self._proxy = Proxy(self._upstreams, self._keys, self._key, self._books)
-        self._http = web.Server(self._proxy.handle, access_log=None)
+        self._http = _BoundedServer(self._proxy.handle, access_log=None)
 
     async def _end(self) -> None:
         for server in self._servers:
@@ -127,19 +127,17 @@ class Gateway:
         await self._proxy.close(self._closing_seconds)
         await self._http.shutdown(_SHUTDOWN_SECONDS)
 
-    def _connection(self) -> asyncio.BaseProtocol:
-        """Return what takes care of a new connection, which for one too many is nobody."""
-        return _Closed() if len(self._http.connections) >= MAX_CONNECTIONS else self._http()
-
     def _run(self, work: Coroutine[Any, Any, T], seconds: float = _START_SECONDS) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 
 
-class _Closed(asyncio.Protocol):
-    """Closes a connection as soon as it is made."""
+class _BoundedServer(web.Server):
+    """A server that closes one connection too many as soon as it is made."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.close()
 
 
 def open_gateway(

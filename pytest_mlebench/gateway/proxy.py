@@ -124,7 +124,7 @@ class Proxy:
                 return await agent.end()
             finally:
                 if call is not None:
-                    await self._books.write_down(call, question, passage.answer)
+                    await self._books.keep_transcript(call, question, passage.answer)
 
     async def _exchange(
         self,
@@ -191,7 +191,7 @@ class Proxy:
     ) -> web.StreamResponse:
         upstream = route.upstream if route else None
         dialect = DIALECTS[upstream.protocol if upstream else "openai"]
-        self._books.write_down_refusal(
+        self._books.note_refusal(
             upstream.name if upstream else "",
             request.method,
             route.decoded if route else request.raw_path,

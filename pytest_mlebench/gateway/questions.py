@@ -20,6 +20,7 @@ from pytest_mlebench.gateway.routes import Route
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "POST", "PUT", "PATCH"})
 RUNS_NOTHING = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})  # no model, whatever the path
 BYTES_PER_TOKEN = 3  # at least, in English, in code and in escaped JSON
+HIDDEN_TOKENS = 500  # that a provider adds, with tools for instance
 MAX_CONTEXT_TOKENS = 1_000_000  # so many fit into a model, however many bytes a picture has
 USUAL_OUTPUT_TOKENS = 4_096  # the most that a call is taken to put out if it does not say
 
@@ -115,7 +116,7 @@ def most(question: Question, budget: Budget, prices: Prices, largest_output: int
     """Return the most that a call may use, as far as anybody can tell beforehand."""
     if not budget.needs_usage or not question.may_cost:
         return Hold()
-    given = min(len(question.body) // BYTES_PER_TOKEN, MAX_CONTEXT_TOKENS)
+    given = min(len(question.body) // BYTES_PER_TOKEN + HIDDEN_TOKENS, MAX_CONTEXT_TOKENS)
     output = question.dialect.output_bound(question.message)
     if question.is_embedding:
         output = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -163,14 +164,10 @@ def _faults(host: str) -> Iterator[None]:
     """Turn what goes wrong on the way into one sentence, in which there is no URL and no key."""
     try:
         yield
-    except ssl.SSLError as problem:
-        raise _tls(host, problem) from None
-    except aiohttp.ClientConnectorCertificateError as problem:
-        raise _tls(host, problem.certificate_error) from None
-    except aiohttp.ClientConnectorSSLError as problem:
-        raise _tls(host, problem.os_error) from None
+    except ssl.SSLError as problem:  # aiohttp's own are of this kind, too
+        raise _tls(host, getattr(problem, "os_error", problem)) from None
     except aiohttp.ClientConnectorError as problem:
-        why = (problem.os_error.strerror or "no such host").lower()
+        why = _system_words(problem.os_error)
         raise UpstreamFault(f"cannot connect to {host}: {why}", was_sent=False) from None
     except aiohttp.ConnectionTimeoutError:
         raise UpstreamFault(f"cannot connect to {host}: time-out", was_sent=False) from None
@@ -182,6 +179,12 @@ def _faults(host: str) -> Iterator[None]:
         raise UpstreamFault(f"{host} closed the connection without an answer") from None
     except (aiohttp.ClientError, OSError, ValueError) as problem:
         raise UpstreamFault(f"the way to {host} broke: {type(problem).__name__}") from None
+
+
+def _system_words(problem: OSError) -> str:
+    """Return the system's own words: asyncio has words of its own for a failed connection."""
+    number = problem.errno or 0  # below zero in errors of the name service
+    return (os.strerror(number) if number > 0 else problem.strerror or "failed").lower()
 
 
 def _tls(host: str, problem: BaseException) -> UpstreamFault:

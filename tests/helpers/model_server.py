@@ -35,7 +35,7 @@ class Seen:
 
     method: str
     path: str  # with its query
-    headers: dict[str, str]
+    headers: dict[str, str]  # by their names in lower case
     body: bytes
 
     @property
@@ -102,7 +102,8 @@ class ModelServer:
         self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{port}"
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        seen = Seen(request.method, request.raw_path, dict(request.headers), await request.read())
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        seen = Seen(request.method, request.raw_path, headers, await request.read())
         self.seen.append(seen)
         if self.key not in " ".join([*seen.headers.values(), seen.path]):
             return web.json_response({"error": {"message": "wrong key"}}, status=401)

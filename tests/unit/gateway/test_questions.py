@@ -12,6 +12,7 @@ from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.ledger import Hold
 from pytest_mlebench.gateway.prices import Prices
 from pytest_mlebench.gateway.questions import (
+    HIDDEN_TOKENS,
     MAX_CONTEXT_TOKENS,
     Question,
     most,
@@ -183,16 +184,17 @@ def test_the_most_that_a_call_may_use_is_known_beforehand() -> None:
     where = upstream(prices=PRICES)
     body = {"model": "priced", "max_tokens": 1_000, "text": "x" * 3_000}
     asked = question(body, where=where)
-    given = len(asked.body) // 3
+    given = len(asked.body) // 3 + HIDDEN_TOKENS
     dollars = (Decimal(given) * 3 + Decimal(1_000) * 9) / 1_000_000
     assert hold(asked, Budget(usd=1)) == (given + 1_000, dollars)
     silent = question({"model": "priced"}, where=where)
-    assert hold(silent, Budget(tokens=1))[0] == len(silent.body) // 3 + 4_096
-    assert hold(silent, Budget(tokens=1), 9_000)[0] == len(silent.body) // 3 + 9_000
+    given = len(silent.body) // 3 + HIDDEN_TOKENS
+    assert hold(silent, Budget(tokens=1))[0] == given + 4_096
+    assert hold(silent, Budget(tokens=1), 9_000)[0] == given + 9_000
     picture = question(b'{"model": "priced", "x": "' + b"x" * 9_000_000 + b'"}', where=where)
     assert hold(picture, Budget(tokens=1))[0] == MAX_CONTEXT_TOKENS + 4_096
     numbers = question({"model": "priced", "input": "xxx"}, "/embeddings", where=where)
-    assert hold(numbers, Budget(tokens=1))[0] == len(numbers.body) // 3
+    assert hold(numbers, Budget(tokens=1))[0] == len(numbers.body) // 3 + HIDDEN_TOKENS
 
 
 def test_without_a_budget_or_a_cost_nothing_is_held() -> None:
