@@ -1,25 +1,35 @@
 """Images for the tests, made of this machine's own files: no registry is needed.
 
 ``BUSYBOX`` is a static busybox and nothing else; ``PYTHON`` adds the system's Python with its
-libraries. Both are imported once per engine and found by their name afterwards.
+libraries. Both are imported once per engine and found by their name afterwards. ``ensure_clients``
+makes one with the Python that runs the tests and the real clients of models.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tarfile
 from collections.abc import Iterable, Iterator
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
 import docker.errors
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 BUSYBOX = "mlebench-test/busybox:2"
 PYTHON = "mlebench-test/python:2"
+
+_CLIENTS = "mlebench-test/clients"
+_CLIENTS_PYTHON = "opt/python"  # where that image has its Python, which finds its library itself
 
 _LINKS = (("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"))
 _FOLDERS = ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc", "home", "root", "tmp", "var")
@@ -41,6 +51,17 @@ def ensure_busybox(api: Any) -> None:
         _import(api, BUSYBOX, ())
 
 
+def ensure_clients(api: Any) -> str:
+    """Import an image with OpenAI's and Anthropic's clients, and return its name."""
+    packages = _with_requirements("openai", "anthropic")
+    versions = [f"{one.name} {one.version}" for one in packages.values()]
+    digest = hashlib.sha256("\n".join([sys.version, *sorted(versions)]).encode()).hexdigest()
+    name = f"{_CLIENTS}:{digest[:12]}"
+    if not _has(api, name):
+        _import(api, name, _client_files(packages.values()), f"/{_CLIENTS_PYTHON}/bin")
+    return name
+
+
 def _has(api: Any, name: str) -> bool:
     try:
         api.inspect_image(name)
@@ -49,15 +70,16 @@ def _has(api: Any, name: str) -> bool:
     return True
 
 
-def _import(api: Any, name: str, files: Iterable[tuple[Path, str]]) -> None:
+def _import(api: Any, name: str, files: Iterable[tuple[Path, str]], programs: str = "") -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         _skeleton(tar)
         for path, target in files:
             tar.add(path, arcname=target, recursive=True, filter=_admit)
     repository, _, tag = name.partition(":")
+    search = ":".join(filter(None, [programs, "/usr/bin", "/usr/sbin"]))
     answer = api.import_image_from_data(
-        buffer.getvalue(), repository=repository, changes=["ENV PATH=/usr/bin:/usr/sbin"]
+        buffer.getvalue(), repository=repository, changes=[f"ENV PATH={search}"]
     )
     image = json.loads(answer.splitlines()[-1])["status"].removeprefix("Loaded image: ")
     api.tag(image, repository, tag)  # apart from the import, where Podman does not look at it
@@ -96,7 +118,44 @@ def _python_files() -> Iterator[tuple[Path, str]]:
     library = Path("/usr/lib") / python.name
     yield python, "usr/bin/python3"
     yield library, str(library).lstrip("/")
+    yield from _libraries([python, *library.glob("lib-dynload/*.so")])
+
+
+def _client_files(packages: Iterable[Distribution]) -> Iterator[tuple[Path, str]]:
+    python = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
+    library = Path(sysconfig.get_path("stdlib"))
+    target = f"{_CLIENTS_PYTHON}/lib/{library.name}"
+    yield python.resolve(), f"{_CLIENTS_PYTHON}/bin/python3"
+    for path in library.iterdir():
+        if path.name != "site-packages":
+            yield path, f"{target}/{path.name}"
     programs = [python, *library.glob("lib-dynload/*.so")]
+    for package in packages:
+        for file in package.files or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and path.is_file():
+                yield path, f"{target}/site-packages/{file}"
+                programs += [path] if path.suffix == ".so" else []
+    yield from _libraries(programs)
+
+
+def _with_requirements(*names: str) -> dict[str, Distribution]:
+    """Return packages and all that they need, as they are installed here."""
+    found: dict[str, Distribution] = {}
+    wanted = list(names)
+    while wanted:
+        name = canonicalize_name(wanted.pop())
+        if name in found:
+            continue
+        found[name] = distribution(name)
+        needs = map(Requirement, found[name].requires or ())
+        wanted += [
+            one.name for one in needs if not one.marker or one.marker.evaluate({"extra": ""})
+        ]
+    return found
+
+
+def _libraries(programs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     text = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
     for name in sorted(set(re.findall(r"(/\S+\.so\S*) \(0x", text))):
         target = str(Path(name).parent.resolve() / Path(name).name).lstrip("/")

@@ -1,0 +1,100 @@
+"""Agents that call models, as programs: they use real clients, or look for the real key."""
+
+from __future__ import annotations
+
+# Uses both clients as their environment tells, whole and streamed, and leaves what it heard.
+CALLER = """
+import json, os
+from concurrent.futures import ThreadPoolExecutor
+import anthropic, openai
+hello = [{"role": "user", "content": "hello"}]
+client, claude = openai.OpenAI(), anthropic.Anthropic()
+heard = {"chat": client.chat.completions.create(model="gpt-5", messages=hello)
+         .choices[0].message.content}
+chunks = client.chat.completions.create(model="gpt-5", messages=hello, stream=True)
+heard["stream"] = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+heard["responses"] = client.responses.create(model="gpt-5", input="hello").output_text
+heard["message"] = claude.messages.create(
+    model="claude", max_tokens=9, messages=hello).content[0].text
+with claude.messages.stream(model="claude", max_tokens=9, messages=hello) as stream:
+    heard["message stream"] = "".join(stream.text_stream)
+def ask(number):
+    return client.chat.completions.create(model="gpt-5", messages=hello).usage.total_tokens
+with ThreadPoolExecutor(20) as pool:
+    heard["tokens"] = sum(pool.map(ask, range(20)))
+with open(os.environ["LOGS_DIR"] + "/heard.json", "w") as file:
+    json.dump(heard, file)
+"""
+
+HEARD = {
+    **dict.fromkeys(
+        ("chat", "stream", "responses", "message", "message stream"), "Hello from the model."
+    ),
+    "tokens": 20 * 120,
+}
+
+# Calls until it is refused, and goes on: an exhausted budget is not the end of an attempt.
+SPENDER = """
+import os, openai
+made = 0
+client = openai.OpenAI()
+try:
+    while made < 1000:
+        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "x"}])
+        made += 1
+except openai.RateLimitError as refusal:
+    print("refused:", refusal)
+with open(os.environ["SUBMISSION_DIR"] + "/submission.csv", "w") as file:
+    file.write(f"id,label,target\\n1,{made},{made}\\n")
+"""
+
+# Looks for a word wherever an agent might look; the word comes in two halves, so that the
+# program itself does not hold it.
+SEEKER = """
+import os, sys
+first, second = sys.argv[1:3]
+word = (first + second).encode()
+found, read = [], 0
+def look(path):
+    global read
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        try:
+            data = file.read(1 << 20) or b""
+        except OSError:
+            return
+    read += 1
+    if word in data:
+        found.append(path)
+for name, value in os.environb.items():
+    if word in name + value:
+        found.append("env " + name.decode())
+for top in ("/proc", os.environ["HOME"], "/home", "/tmp", "/run", "/.mlebench", "/etc", "/dev/shm",
+            os.environ["AGENT_DIR"], os.environ["DATA_DIR"], *sys.argv[3:]):
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name not in ("site-packages", "lib", "task")]
+        for name in files:
+            if not name.startswith(("kmsg", "kpage", "kcore")):
+                look(os.path.join(folder, name))
+for process in os.listdir("/proc"):
+    if process.isdigit() and int(process) != os.getpid():
+        try:  # what is in the memory of others
+            maps = open(f"/proc/{process}/maps").read().splitlines()
+            memory = open(f"/proc/{process}/mem", "rb", 0)
+        except OSError:
+            continue
+        for line in maps:
+            start, end = (int(number, 16) for number in line.split()[0].split("-"))
+            if line.split()[1].startswith("rw") and end - start < 1 << 26:
+                try:
+                    memory.seek(start)
+                    if word in memory.read(end - start):
+                        found.append(f"memory of {process}")
+                except (OSError, ValueError, OverflowError):
+                    continue
+print("read", read, "files")
+print("found", found)
+"""
