@@ -113,9 +113,7 @@ class Books:
             first_byte_seconds=passage.first_byte_seconds,
             error=passage.fault or (f"status {passage.status}" if failed else None),
         )
-        self.ledger.note(call, usd)
-        if passage.fault:
-            self.ledger.note_problem(passage.fault)
+        self.ledger.note(call)
         await self.ledger.settle(hold, usage, usd)
         with _writing():
             self._calls.write(call)

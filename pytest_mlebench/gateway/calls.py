@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench.gateway.spending import Usage
+from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage, total
 
 FILE = "calls.jsonl"
 MAX_CALLS = 100_000  # that are written down; the rest are only counted
@@ -32,8 +32,27 @@ class Call:
     unmetered: bool = False  # may have cost something that nobody knows
     seconds: float = 0.0
     first_byte_seconds: float | None = None
-    error: str | None = None
+    error: str | None = None  # a status, or what happened instead of an answer
     refused: str | None = None  # why the call was not passed on
+
+    @property
+    def problem(self) -> str | None:
+        """Return what happened instead of an answer, or of its second half."""
+        return None if self.error == f"status {self.status}" else self.error
+
+    @property
+    def spending(self) -> ModelSpending:
+        """Return what this call adds to the figures of its model."""
+        return ModelSpending(
+            upstream=self.upstream,
+            model=self.model,
+            calls=1,
+            errors=int(self.error is not None),
+            unmetered=int(self.unmetered),
+            seconds=self.seconds,
+            usage=self.usage or Usage(),
+            usd=0.0 if self.usage is None else self.usd,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a line."""
@@ -71,6 +90,18 @@ def read_calls(folder: Path) -> Iterator[Call]:
         for line in file:
             if line.endswith("\n"):
                 yield Call.from_dict(json.loads(line))
+
+
+def read_spending(folder: Path) -> Spending:
+    """Return what an attempt spent by its calls: also one whose session was killed."""
+    return total(_spending(call) for call in read_calls(folder))
+
+
+def _spending(call: Call) -> Spending:
+    if call.refused is not None:
+        return Spending(refused={call.refused.partition(":")[0]: 1})
+    problems = {call.problem: 1} if call.problem is not None else {}
+    return Spending(models=(call.spending,), problems=problems)
 
 
 def shorten(text: str) -> str:

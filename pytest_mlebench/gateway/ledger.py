@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -42,18 +42,6 @@ class Hold:
         self.usd = max(self.usd, usd or Decimal(0))
 
 
-@dataclass
-class _Tally:
-    """The changing figures of one model."""
-
-    calls: int = 0
-    errors: int = 0
-    unmetered: int = 0
-    seconds: float = 0.0
-    usage: Usage = field(default_factory=Usage)
-    usd: Decimal | None = Decimal(0)
-
-
 class SharedAccount(Protocol):
     """What all workers of a run may spend together."""
 
@@ -72,7 +60,7 @@ class Ledger:
         self._shared = shared
         self._changed = asyncio.Event()  # a new one after every change
         self._lock = threading.Lock()
-        self._tallies: dict[tuple[str, str], _Tally] = {}
+        self._models: dict[tuple[str, str], ModelSpending] = {}
         self._refused: dict[str, int] = {}
         self._problems: dict[str, int] = {}
         self._exhausted: dict[str, None] = {}
@@ -107,50 +95,27 @@ class Ledger:
         if self._shared is not None:
             await self._shared.settle(hold.shared, usd or Decimal(0))
 
-    def note(self, call: Call, usd: Decimal | None) -> None:
-        """Add a call to the figures of its model."""
+    def note(self, call: Call) -> None:
+        """Add a call to the figures of its model, and what went wrong in it to the problems."""
         with self._lock:
-            key = (call.upstream, call.model)
-            if key not in self._tallies and len(self._tallies) >= MAX_MODELS:
-                key = (call.upstream, OTHER_MODELS)
-            tally = self._tallies.setdefault(key, _Tally())
-            tally.calls += 1
-            tally.errors += call.error is not None
-            tally.unmetered += call.unmetered
-            tally.seconds += call.seconds
-            if call.usage is not None:
-                tally.usage += call.usage
-                tally.usd = None if tally.usd is None or usd is None else tally.usd + usd
+            spent, problem = call.spending, call.problem
+            if (call.upstream, call.model) not in self._models and len(self._models) >= MAX_MODELS:
+                spent = replace(spent, model=OTHER_MODELS)
+            key = (spent.upstream, spent.model)
+            self._models[key] = self._models[key] + spent if key in self._models else spent
+            if problem in self._problems or (problem and len(self._problems) < MAX_PROBLEMS):
+                self._problems[problem] = self._problems.get(problem, 0) + 1
 
     def note_refusal(self, kind: str) -> None:
         """Count a call that was not passed on."""
         with self._lock:
             self._refused[kind] = self._refused.get(kind, 0) + 1
 
-    def note_problem(self, problem: str) -> None:
-        """Count something that went wrong between us and an upstream."""
-        with self._lock:
-            if problem in self._problems or len(self._problems) < MAX_PROBLEMS:
-                self._problems[problem] = self._problems.get(problem, 0) + 1
-
     def summary(self) -> Spending:
         """Return the figures as they are now."""
         with self._lock:
-            models = [
-                ModelSpending(
-                    upstream=upstream,
-                    model=model,
-                    calls=tally.calls,
-                    errors=tally.errors,
-                    unmetered=tally.unmetered,
-                    seconds=round(tally.seconds, 3),
-                    usage=tally.usage,
-                    usd=None if tally.usd is None else float(tally.usd),
-                )
-                for (upstream, model), tally in self._tallies.items()
-            ]
             return Spending(
-                models=tuple(models),
+                models=tuple(self._models.values()),
                 budget=self._budget,
                 exhausted=tuple(self._exhausted),
                 refused=dict(self._refused),

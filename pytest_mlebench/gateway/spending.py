@@ -10,6 +10,8 @@ from typing import Any
 
 from pytest_mlebench.budget import Budget
 
+USD_DIGITS = 12  # after the point: a millionth of what a token costs
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -56,6 +58,19 @@ class ModelSpending:
     def is_complete(self) -> bool:
         """Tell whether the dollars are all there is."""
         return self.usd is not None and not self.unmetered
+
+    def __add__(self, other: ModelSpending) -> ModelSpending:
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return ModelSpending(
+            upstream=self.upstream,
+            model=self.model,
+            calls=self.calls + other.calls,
+            errors=self.errors + other.errors,
+            unmetered=self.unmetered + other.unmetered,
+            seconds=round(self.seconds + other.seconds, 4),
+            usage=self.usage + other.usage,
+            usd=None if usd is None else round(usd, USD_DIGITS),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record."""
@@ -105,7 +120,8 @@ class Spending:
     @property
     def known_usd(self) -> float:
         """Return the dollars of the models whose price is known: at least so much was spent."""
-        return sum(one.usd for one in self.models if one.usd is not None)
+        known = (one.usd for one in self.models if one.usd is not None)
+        return round(sum(known), USD_DIGITS)
 
     @property
     def usd(self) -> float | None:
@@ -154,21 +170,8 @@ def total(spendings: Iterable[Spending]) -> Spending:
     for spending in spendings:
         for one in spending.models:
             key = (one.upstream, one.model)
-            models[key] = _sum(models[key], one) if key in models else one
+            models[key] = models[key] + one if key in models else one
         for ours, theirs in ((refused, spending.refused), (problems, spending.problems)):
             for name, count in theirs.items():
                 ours[name] = ours.get(name, 0) + count
     return Spending(models=tuple(models.values()), refused=refused, problems=problems)
-
-
-def _sum(one: ModelSpending, other: ModelSpending) -> ModelSpending:
-    return ModelSpending(
-        upstream=one.upstream,
-        model=one.model,
-        calls=one.calls + other.calls,
-        errors=one.errors + other.errors,
-        unmetered=one.unmetered + other.unmetered,
-        seconds=one.seconds + other.seconds,
-        usage=one.usage + other.usage,
-        usd=None if one.usd is None or other.usd is None else one.usd + other.usd,
-    )

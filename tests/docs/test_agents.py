@@ -42,7 +42,8 @@ def test_the_full_agent_is_one_and_shows_every_key(root: Path) -> None:
     (root / "agents/my-agent/agent.toml").write_text(text)
     agent = find_agent("my-agent", rootdir=root)
     assert agent.build == root / "agents/my-agent/docker"
-    assert agent.environment({"OPENAI_API_KEY": "x"})["OPENAI_API_KEY"] == "x"
+    assert agent.environment({"HF_TOKEN": "x"})["HF_TOKEN"] == "x"
+    assert agent.model_keys({"OPENAI_API_KEY": "x"}) == {"openai": "x"}
     fields = set(type(agent).__dataclass_fields__) - {"function"}
     assert fields == set(tomllib.loads(text))
 
@@ -51,7 +52,7 @@ def test_the_projects_agent_is_one(root: Path) -> None:
     (root / "pyproject.toml").write_text(blocks("toml")[2])
     agent = find_agent("my-agent", rootdir=root)
     assert agent.command == ("python", "-m", "my_agent")
-    assert agent.env == {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}
+    assert [upstream.name for upstream in agent.models] == ["openai"]
 
 
 def test_the_references_agent_is_one(root: Path) -> None:

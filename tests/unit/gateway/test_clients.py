@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from gateway_attempt import CALL_USD, HELLO, GatewayAttempt, attempt, json_of, status_of
 from model_server import KEY, ModelServer
 
+from pytest_mlebench.gateway.calls import read_spending
 from pytest_mlebench.gateway.spending import Usage
 from pytest_mlebench.gateway.transcripts import read_transcripts
 
@@ -175,6 +177,7 @@ def test_a_call_without_usage_is_counted_as_unmetered(gateway: GatewayAttempt) -
     spending = gateway.summary(2)
     assert (spending.calls, spending.unmetered, spending.is_complete) == (2, 2, False)
     assert [call.unmetered for call in gateway.calls(2)] == [True, True]
+    assert replace(read_spending(gateway.folder), budget=spending.budget) == spending
 
 
 def test_a_price_that_nobody_knows_leaves_the_cost_unknown(gateway: GatewayAttempt) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_mlebench.gateway import calls, transcripts
-from pytest_mlebench.gateway.calls import Call, CallLog, read_calls, shorten
+from pytest_mlebench.gateway.calls import Call, CallLog, read_calls, read_spending, shorten
 from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage, total
 from pytest_mlebench.gateway.transcripts import (
     KeptText,
@@ -34,6 +34,20 @@ def test_calls_come_back_as_they_were_but_for_a_line_that_was_cut_off(tmp_path: 
     with (tmp_path / "calls.jsonl").open("a") as file:
         file.write('{"time": 3, "upstr')
     assert list(read_calls(tmp_path)) == [call(1), call(2)]
+
+
+def test_what_was_spent_can_be_told_from_the_calls(tmp_path: Path) -> None:
+    log = CallLog(tmp_path)
+    log.write(call(1))
+    log.write(call(2))
+    log.write(Call(3, "up", "POST", "/x", 429, refused="budget: used up"))
+    log.write(Call(4, "up", "POST", "/x", None, model="n", error="fell silent", unmetered=True))
+    log.write(Call(5, "up", "POST", "/x", 500, model="n", error="status 500"))
+    spending = read_spending(tmp_path)
+    assert (spending.calls, spending.errors, spending.unmetered) == (4, 2, 1)
+    assert (spending.usd, spending.usage) == (1.0, Usage(2))
+    assert spending.refused == {"budget": 1}
+    assert spending.problems == {"fell silent": 1}
 
 
 def test_no_calls_are_no_file(tmp_path: Path) -> None:

@@ -187,36 +187,34 @@ def call(model: str = "m", usage: Usage | None = None, **more: Any) -> Call:
 
 def test_figures_are_kept_by_model() -> None:
     ledger = Ledger(Budget(usd=3))
-    ledger.note(call(usage=Usage(100, 40, 0, 20, 5)), Decimal("0.1"))
-    ledger.note(call(usage=Usage(100, 0, 0, 20, 0)), Decimal("0.2"))
-    ledger.note(call("n", Usage(7)), None)
-    ledger.note(call("n", error="status 500"), None)
-    ledger.note(call(unmetered=True), None)
+    ledger.note(call(usage=Usage(100, 40, 0, 20, 5), usd=0.1))
+    ledger.note(call(usage=Usage(100, 0, 0, 20, 0), usd=0.2))
+    ledger.note(call("n", Usage(7)))
+    ledger.note(call("n", error="status 200"))
+    ledger.note(call(unmetered=True, error="fell silent"))
+    ledger.note(call(unmetered=True, error="fell silent"))
     ledger.note_refusal("budget")
-    ledger.note_problem("cannot connect")
-    ledger.note_problem("cannot connect")
     summary = ledger.summary()
     known, unknown = summary.models
-    assert (known.calls, known.unmetered, known.usd, known.seconds) == (3, 1, 0.3, 1.5)
+    assert (known.calls, known.unmetered, known.usd, known.seconds) == (4, 2, 0.3, 2)
     assert known.usage == Usage(200, 40, 0, 40, 5)
     assert (unknown.calls, unknown.errors, unknown.usd) == (2, 1, None)
     assert (summary.usd, summary.known_usd, summary.is_complete) == (None, 0.3, False)
     assert summary.refused == {"budget": 1}
-    assert summary.problems == {"cannot connect": 2}
+    assert summary.problems == {"fell silent": 2}
     assert Spending.from_dict(summary.to_dict()) == summary
 
 
 def test_a_call_that_failed_cost_nothing_rather_than_something_unknown() -> None:
     ledger = Ledger(Budget())
-    ledger.note(call(error="status 429"), None)
+    ledger.note(call(error="status 429"))
     assert ledger.summary().usd == 0.0
 
 
 def test_names_without_end_do_not_fill_the_memory() -> None:
     ledger = Ledger(Budget())
     for number in range(MAX_MODELS + 100):
-        ledger.note(call(f"model {number}", Usage(1)), None)
-        ledger.note_problem(f"problem {number}")
+        ledger.note(call(f"model {number}", Usage(1), error=f"problem {number}"))
     summary = ledger.summary()
     assert len(summary.models) == MAX_MODELS + 1
     assert summary.models[-1].model == OTHER_MODELS
