@@ -165,7 +165,7 @@ def _faults(host: str) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as problem:  # aiohttp's own are of this kind, too
-        raise _tls(host, getattr(problem, "os_error", problem)) from None
+        raise _tls(host, problem) from None
     except aiohttp.ClientConnectorError as problem:
         why = _system_words(problem.os_error)
         raise UpstreamFault(f"cannot connect to {host}: {why}", was_sent=False) from None
@@ -187,7 +187,8 @@ def _system_words(problem: OSError) -> str:
     return (os.strerror(number) if number > 0 else problem.strerror or "failed").lower()
 
 
-def _tls(host: str, problem: BaseException) -> UpstreamFault:
-    reason = getattr(problem, "verify_message", "") or getattr(problem, "reason", "") or "failed"
+def _tls(host: str, problem: ssl.SSLError) -> UpstreamFault:
+    inside = getattr(problem, "certificate_error", None) or getattr(problem, "os_error", problem)
+    reason = getattr(inside, "verify_message", "") or getattr(inside, "reason", "") or "failed"
     why = str(reason).lower().replace("_", " ")
     return UpstreamFault(f"no TLS with {host}: {why}", was_sent=False)

@@ -29,7 +29,7 @@ from pytest_mlebench.upstream import Price, Upstream
 BROKEN = (
     openai.APIConnectionError,
     anthropic.APIConnectionError,
-    (sys.modules.get("httpx2") or sys.modules["httpx"]).TransportError,
+    *(sys.modules[name].TransportError for name in ("httpx", "httpx2") if name in sys.modules),
 )
 
 VARIABLE = "MLEBENCH_TESTS_REAL_KEY"

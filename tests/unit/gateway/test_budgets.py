@@ -110,7 +110,7 @@ def test_a_price_that_nobody_knows_is_not_called_under_a_budget_in_dollars(
     open_gateway: Make,
 ) -> None:
     attempt = open_gateway(budget=Budget(usd=5))
-    with pytest.raises(openai.PermissionDeniedError, match="the price of the model 'mystery'"):
+    with pytest.raises(openai.PermissionDeniedError, match=r"the price of the model .*mystery"):
         attempt.ask("mystery")
     assert attempt.server.seen == []
     assert attempt.summary(0).refused == {"permission": 1}
@@ -119,7 +119,7 @@ def test_a_price_that_nobody_knows_is_not_called_under_a_budget_in_dollars(
 def test_models_that_are_not_allowed_are_not_called(open_gateway: Make) -> None:
     attempt = open_gateway(allow=("gpt-5*",))
     attempt.ask("gpt-5-mini")
-    with pytest.raises(openai.PermissionDeniedError, match="the model 'gpt-4' is not allowed"):
+    with pytest.raises(openai.PermissionDeniedError, match=r"gpt-4.* is not allowed"):
         attempt.ask("gpt-4")
     assert len(attempt.server.seen) == 1
 

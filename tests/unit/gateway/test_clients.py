@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
@@ -198,6 +199,30 @@ def test_an_upstream_that_echoes_the_real_key_does_not_give_it_away(
     masked = "*" * len(KEY)
     assert f"x-echo: {masked}".encode() in answer
     assert json_of(answer)["headers"]["authorization"] == f"Bearer {masked}"
+
+
+def test_an_upstream_that_compresses_all_the_same_is_read(open_gateway: Make) -> None:
+    content = gzip.compress(json.dumps({"usage": {"prompt_tokens": 7}, "said": TEXT}).encode())
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(content) + content
+            )
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        server = ModelServer()
+        server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        gateway = open_gateway(server=server)
+        with gateway.openai() as client:
+            told = client.chat.completions.with_raw_response.create(model="gpt-5", messages=HELLO)
+    assert json.loads(told.content)["said"] == TEXT
+    assert "content-encoding" not in told.headers
+    assert gateway.summary(1).usage == Usage(7)
 
 
 def test_keep_alive_works_and_connections_are_few(gateway: GatewayAttempt) -> None:

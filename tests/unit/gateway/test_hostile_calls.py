@@ -60,7 +60,7 @@ def test_tricks_with_the_path_reach_nothing(gateway: GatewayAttempt, target: str
 def test_requests_that_mean_two_things_are_refused(gateway: GatewayAttempt, head: str) -> None:
     auth = f"\r\nAuthorization: Bearer {gateway.key}\r\nConnection: close\r\n\r\nhello"
     answer = gateway.raw((head + auth).encode("latin-1"))
-    assert status_of(answer) == 400
+    assert answer == b"" or status_of(answer) == 400
     assert gateway.server.seen == []
 
 
