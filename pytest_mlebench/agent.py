@@ -126,6 +126,27 @@ def parse_env(table: Mapping[str, object], where: str) -> dict[str, str]:
     return {key: str(value) for key, value in table.items()}
 
 
+def check_variables(agent: Agent, where: str) -> None:
+    """Refuse an agent that would get a real key, or one variable from two places."""
+    owners = {name: f"env sets {name}" for name in agent.env}
+    for upstream in agent.models:
+        for name in upstream.environment.names:
+            if name in owners:
+                raise AgentFileError(
+                    f"{where}: {owners[name]}, and so does models.{upstream.name} with the "
+                    "address or key of the gateway: remove one, or give the model other variables"
+                )
+            owners[name] = f"models.{upstream.name} sets {name}"
+    kept = {name: upstream for upstream in agent.models for name in upstream.references()}
+    for key, value in agent.env.items():
+        for name in referenced_names(value):
+            if name in kept:
+                raise AgentFileError(
+                    f"{where}: env gives the agent {name} as {key}, which is the key of "
+                    f"models.{kept[name].name} and stays outside the sandbox: remove it from env"
+                )
+
+
 def parse_network(value: str, option: str) -> str:
     """Return a network policy in its canonical form, or refuse it."""
     text = value.strip()

@@ -6,8 +6,14 @@ import re
 from pathlib import Path
 
 from pytest_mlebench._toml import Table, read_toml
-from pytest_mlebench.agent import Agent, parse_env, parse_network, start_script
-from pytest_mlebench.agents.model_tables import check_variables, parse_bounds, parse_models
+from pytest_mlebench.agent import (
+    Agent,
+    check_variables,
+    parse_env,
+    parse_network,
+    start_script,
+)
+from pytest_mlebench.agents.model_tables import parse_bounds, parse_models
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import AgentFileError
 from pytest_mlebench.limits import STANDARD, Limits

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 from pytest_mlebench._references import has_broken_reference, referenced_names
 from pytest_mlebench._toml import Table
 from pytest_mlebench._units import parse_duration
-from pytest_mlebench.agent import Agent
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import AgentFileError, ConfigError
 from pytest_mlebench.upstream import (
@@ -40,27 +39,6 @@ def parse_bounds(table: Table) -> Budget:
     )
     table.finish()
     return budget
-
-
-def check_variables(agent: Agent, where: str) -> None:
-    """Refuse an agent that would get a real key, or one variable from two places."""
-    owners = {name: f"env sets {name}" for name in agent.env}
-    for upstream in agent.models:
-        for name in upstream.environment.names:
-            if name in owners:
-                raise AgentFileError(
-                    f"{where}: {owners[name]}, and so does models.{upstream.name} with the "
-                    "address or key of the gateway: remove one, or give the model other variables"
-                )
-            owners[name] = f"models.{upstream.name} sets {name}"
-    kept = {name: upstream for upstream in agent.models for name in upstream.references()}
-    for key, value in agent.env.items():
-        for name in referenced_names(value):
-            if name in kept:
-                raise AgentFileError(
-                    f"{where}: env gives the agent {name} as {key}, which is the key of "
-                    f"models.{kept[name].name} and stays outside the sandbox: remove it from env"
-                )
 
 
 def _upstream(name: str, table: Table) -> Upstream:

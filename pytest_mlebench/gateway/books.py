@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from pytest_mlebench.gateway.ledger import Hold, Ledger, SharedAccount
 from pytest_mlebench.gateway.prices import Prices
 from pytest_mlebench.gateway.questions import Question, most, require_allowed
 from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.spending import Spending
 from pytest_mlebench.gateway.transcripts import KeptText, Transcript, TranscriptLog
 from pytest_mlebench.gateway.usage_readers import Reading
 from pytest_mlebench.upstream import Upstream
@@ -26,6 +27,7 @@ from pytest_mlebench.upstream import Upstream
 class Passage:
     """What has happened to a call so far."""
 
+    hold: Hold = field(default_factory=Hold)  # the most that it may use
     status: int | None = None
     first_byte_seconds: float | None = None
     fault: str | None = None  # what happened instead of an answer, or of its second half
@@ -71,23 +73,30 @@ class Books:
         self._transcripts = TranscriptLog(folder) if transcripts else None
         self._secrets = secrets
 
+    def summary(self) -> Spending:
+        """Return what has been spent so far; from any thread."""
+        dropped = self._transcripts.dropped if self._transcripts else 0
+        return replace(self.ledger.summary(), transcripts_dropped=dropped)
+
     def open_passage(self) -> Passage:
         """Return the beginning of a call."""
         return Passage(answer=KeptText() if self._transcripts else None)
 
-    async def admit(self, question: Question, is_wanted: Callable[[], bool]) -> Hold | None:
-        """Wait for a place in the budget; raise Refusal if there is none; None if nobody waits."""
+    async def admit(
+        self, question: Question, passage: Passage, is_wanted: Callable[[], bool]
+    ) -> bool:
+        """Wait for a place in the budget; raise Refusal if there is none; False if nobody waits."""
         prices = self._prices[question.route.upstream.name]
         require_allowed(question, self._budget, prices)
-        hold = most(question, self._budget, prices, self.ledger.largest_output)
-        return hold if await self.ledger.admit(hold, is_wanted) else None
+        passage.hold = most(question, self._budget, prices, self.ledger.largest_output)
+        return await self.ledger.admit(passage.hold, is_wanted)
 
-    def note_usage(self, question: Question, hold: Hold, reading: Reading) -> None:
+    def note_usage(self, question: Question, passage: Passage, reading: Reading) -> None:
         """Hold what a call under way has used so far, if that is more than was expected."""
         if reading.usage is not None:
-            hold.raise_to(reading.usage, self._cost(question, reading))
+            passage.hold.raise_to(reading.usage, self._cost(question, reading))
 
-    async def settle(self, question: Question, hold: Hold, passage: Passage) -> Call:
+    async def settle(self, question: Question, passage: Passage) -> Call:
         """Book a call and write it down: it has ended, though the agent may not know that yet."""
         reading = passage.reading
         usage = reading.usage if question.may_cost else None
@@ -114,7 +123,7 @@ class Books:
             error=passage.fault or (f"status {passage.status}" if failed else None),
         )
         self.ledger.note(call)
-        await self.ledger.settle(hold, usage, usd)
+        await self.ledger.settle(passage.hold, usage, usd)
         with _writing():
             self._calls.write(call)
         return call

@@ -12,6 +12,7 @@ from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage, tot
 
 FILE = "calls.jsonl"
 MAX_CALLS = 100_000  # that are written down; the rest are only counted
+MAX_REFUSALS = 1_000  # apart from them: an agent must not be able to fill the file with nothing
 MAX_NAME_LENGTH = 200
 
 
@@ -70,12 +71,14 @@ class CallLog:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        self._written = 0
+        self._calls = 0
+        self._refusals = 0
 
     def write(self, call: Call) -> None:
         """Add a call, unless there are too many."""
-        self._written += 1
-        if self._written > MAX_CALLS:
+        self._calls += call.refused is None
+        self._refusals += call.refused is not None
+        if self._calls > MAX_CALLS if call.refused is None else self._refusals > MAX_REFUSALS:
             return
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(call.to_dict()) + "\n")

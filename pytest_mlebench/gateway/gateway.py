@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from pytest_mlebench.agent import Agent
+from pytest_mlebench.agent import Agent, check_variables
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.books import Books
 from pytest_mlebench.gateway.prices import load_table
@@ -114,7 +114,7 @@ class Gateway:
 
     def summary(self) -> Spending:
         """Return what has been spent so far; from any thread, while calls are under way too."""
-        return self._books.ledger.summary()
+        return self._books.summary()
 
     async def _start(self) -> None:
         self._proxy = Proxy(self._upstreams, self._keys, self._key, self._books)
@@ -149,6 +149,7 @@ def open_gateway(
     transcripts: bool = False,
 ) -> Gateway:
     """Return the gateway of an attempt; *run_folder* holds what all attempts of a run share."""
+    check_variables(agent, f"agent {agent.name!r}")
     bounds = agent.budget if budget is None else budget
     run = None
     if bounds.session_usd is not None:

@@ -19,7 +19,6 @@ from pytest_mlebench.gateway.agent_connection import AgentConnection, Buffers
 from pytest_mlebench.gateway.books import Books, Passage
 from pytest_mlebench.gateway.calls import Call
 from pytest_mlebench.gateway.dialects import DIALECTS
-from pytest_mlebench.gateway.ledger import Hold
 from pytest_mlebench.gateway.questions import METHODS, Question, read_question
 from pytest_mlebench.gateway.refusal import Refusal
 from pytest_mlebench.gateway.routes import (
@@ -78,10 +77,11 @@ class Proxy:
         if task is not None:
             self._in_flight.add(task)
         try:
-            route = find_route(request.raw_path, self._upstreams)
-            return await self._answer(request, route, agent, passage)
-        except Refusal as refusal:
-            return self._refuse(request, route, refusal, passage)
+            try:
+                route = find_route(request.raw_path, self._upstreams)
+                return await self._answer(request, route, agent, passage)
+            except Refusal as refusal:
+                return self._refuse(request, route, refusal, passage)
         except InfrastructureError as problem:
             self.failure = problem
         except (ConnectionError, TimeoutError):
@@ -107,17 +107,16 @@ class Proxy:
         async with self._buffers.body_of(request) as body:
             content_type = request.headers.get("Content-Type", "")
             question = read_question(route, request.method, content_type, body)
-            hold = await self._books.admit(question, lambda: not agent.is_gone)
-            if hold is None:
+            if not await self._books.admit(question, passage, lambda: not agent.is_gone):
                 return agent.hang_up()
             headers += headers_to_upstream(request.headers.items())
             call: Call | None = None
             try:
                 try:
-                    last = await self._exchange(question, headers, query, agent, passage, hold)
+                    last = await self._exchange(question, headers, query, agent, passage)
                 finally:
                     # before the agent has the end of the answer: its next call finds it booked
-                    call = await self._books.settle(question, hold, passage)
+                    call = await self._books.settle(question, passage)
                 if last is None:
                     return agent.hang_up()
                 await agent.write(last)
@@ -133,7 +132,6 @@ class Proxy:
         query: str,
         agent: AgentConnection,
         passage: Passage,
-        hold: Hold,
     ) -> bytes | None:
         """Pass a call on and its answer back, but for the last piece; None if it broke off."""
         try:
@@ -147,7 +145,7 @@ class Proxy:
                     None if asked.asks_for_usage else answer.length,
                 )
                 try:
-                    return await self._pass_back(question, answer, reader, agent, passage, hold)
+                    return await self._pass_back(question, answer, reader, agent, passage)
                 finally:
                     passage.reading = reader.reading
         except UpstreamFault as fault:
@@ -164,14 +162,13 @@ class Proxy:
         reader: UsageReader,
         agent: AgentConnection,
         passage: Passage,
-        hold: Hold,
     ) -> bytes:
         mask = Mask(self._secrets, keep_length=True)  # an upstream may echo what it was sent
         async for piece in answer.pieces():
             passage.note_first_byte()
             shown = mask.feed(reader.feed(piece))
             if reader.has_news:
-                self._books.note_usage(question, hold, reader.reading)
+                self._books.note_usage(question, passage, reader.reading)
                 reader.has_news = False
             passage.keep(shown)
             await agent.write(shown)

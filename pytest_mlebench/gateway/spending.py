@@ -91,6 +91,7 @@ class Spending:
     exhausted: tuple[str, ...] = ()  # the bounds that were reached: usd, tokens, calls, session_usd
     refused: Mapping[str, int] = field(default_factory=dict)  # why -> calls not passed on
     problems: Mapping[str, int] = field(default_factory=dict)  # of upstreams, with their number
+    transcripts_dropped: int = 0  # calls whose contents were to be kept and did not fit
 
     @property
     def calls(self) -> int:
@@ -148,6 +149,7 @@ class Spending:
             "exhausted": list(self.exhausted),
             "refused": dict(self.refused),
             "problems": dict(self.problems),
+            "transcripts_dropped": self.transcripts_dropped,
         }
 
     @classmethod
@@ -159,6 +161,7 @@ class Spending:
             exhausted=tuple(data["exhausted"]),
             refused=dict(data["refused"]),
             problems=dict(data["problems"]),
+            transcripts_dropped=data["transcripts_dropped"],
         )
 
 
@@ -167,11 +170,18 @@ def total(spendings: Iterable[Spending]) -> Spending:
     models: dict[tuple[str, str], ModelSpending] = {}
     refused: dict[str, int] = {}
     problems: dict[str, int] = {}
+    dropped = 0
     for spending in spendings:
+        dropped += spending.transcripts_dropped
         for one in spending.models:
             key = (one.upstream, one.model)
             models[key] = models[key] + one if key in models else one
         for ours, theirs in ((refused, spending.refused), (problems, spending.problems)):
             for name, count in theirs.items():
                 ours[name] = ours.get(name, 0) + count
-    return Spending(models=tuple(models.values()), refused=refused, problems=problems)
+    return Spending(
+        models=tuple(models.values()),
+        refused=refused,
+        problems=problems,
+        transcripts_dropped=dropped,
+    )

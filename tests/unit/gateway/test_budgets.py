@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -172,13 +171,3 @@ def test_workers_of_a_run_share_what_it_may_spend(open_gateway: Make, tmp_path: 
 def test_attempts_do_not_share_a_budget_of_their_own(open_gateway: Make) -> None:
     first, second = (open_gateway(budget=Budget(calls=2)) for _ in range(2))
     assert (count_until_refused(first), count_until_refused(second)) == (2, 2)
-
-
-def test_a_refusal_is_quick(open_gateway: Make) -> None:
-    attempt = open_gateway(budget=Budget(calls=1))
-    attempt.ask()
-    began = time.monotonic()
-    for _ in range(50):
-        attempt.request("/openai/v1/chat/completions", b'{"model": "gpt-5"}')
-    assert time.monotonic() - began < 20  # and takes nobody's time on a busy machine either
-    assert attempt.summary(1).refused == {"budget": 50}

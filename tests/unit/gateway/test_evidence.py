@@ -65,6 +65,20 @@ def test_calls_are_written_down_up_to_a_number(
     assert len(list(read_calls(tmp_path))) == 3
 
 
+def test_calls_that_were_refused_do_not_push_others_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "MAX_CALLS", 3)
+    monkeypatch.setattr(calls, "MAX_REFUSALS", 2)
+    log = CallLog(tmp_path)
+    for number in range(5):
+        log.write(Call(number, "up", "POST", "/x", 401, refused="authentication: no"))
+    for number in range(5):
+        log.write(call(number))
+    written = list(read_calls(tmp_path))
+    assert [one.refused is None for one in written] == [False, False, True, True, True]
+
+
 def test_names_of_the_agents_choice_are_cut() -> None:
     assert shorten("short") == "short"
     assert shorten("x" * 300) == "x" * 199 + "…"

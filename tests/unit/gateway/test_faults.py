@@ -117,8 +117,11 @@ def test_silence_ends_with_the_upstreams_time_out(open_gateway: Make, model: str
 
 def test_an_agent_that_gives_up_first_does_not_leave_a_call_uncounted(open_gateway: Make) -> None:
     gateway = open_gateway(timeout_seconds=2)
-    with gateway.openai(timeout=0.2) as client, pytest.raises(openai.APITimeoutError):
-        client.chat.completions.create(model="stall", messages=HELLO)
+    body = b'{"model": "stall"}'
+    head = f"POST /openai/v1/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {gateway.key}\r\n"
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert gateway.server.begun.acquire(timeout=60)
     summary = gateway.summary(1)
     assert (summary.errors, summary.unmetered) == (1, 1)
 
@@ -204,6 +207,18 @@ def test_figures_that_cannot_be_written_down_are_no_fault_of_the_agent(
     def work() -> None:
         with attempt(tmp_path, server) as gateway:
             broken(gateway)
+
+    (tmp_path / "calls.jsonl").mkdir()
+    with pytest.raises(InfrastructureError, match="cannot write down a call of the agent"):
+        work()
+
+
+def test_a_refusal_that_cannot_be_written_down_is_no_fault_of_the_agent(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    def work() -> None:
+        with attempt(tmp_path, server) as gateway:
+            assert gateway.request("/nowhere") == b""
 
     (tmp_path / "calls.jsonl").mkdir()
     with pytest.raises(InfrastructureError, match="cannot write down a call of the agent"):
