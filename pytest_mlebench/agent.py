@@ -126,8 +126,12 @@ def parse_env(table: Mapping[str, object], where: str) -> dict[str, str]:
     return {key: str(value) for key, value in table.items()}
 
 
-def check_variables(agent: Agent, where: str) -> None:
+def check_models(agent: Agent, where: str) -> None:
     """Refuse an agent that would get a real key, or one variable from two places."""
+    if agent.budget and not agent.models:
+        raise AgentFileError(
+            f"{where}: budget needs a [models.NAME]: only calls through it can be counted"
+        )
     owners = {name: f"env sets {name}" for name in agent.env}
     for upstream in agent.models:
         for name in upstream.environment.names:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_mlebench._toml import Table, read_toml
 from pytest_mlebench.agent import (
     Agent,
-    check_variables,
+    check_models,
     parse_env,
     parse_network,
     start_script,
@@ -75,9 +75,7 @@ def parse_agent(table: Table, *, name: str, base: Path) -> Agent:
         raise table.error("name", f"must be letters, digits and ._/+-, given: {agent.name!r}")
     if not (agent.command or agent.image or agent.build):
         raise table.error("command", f"is missing: give a command, an image, a build or a {START}")
-    if agent.budget and not agent.models:
-        raise table.error("budget", "needs a [models.NAME]: only calls through it can be counted")
-    check_variables(agent, table.where)
+    check_models(agent, table.where)
     return agent
 
 

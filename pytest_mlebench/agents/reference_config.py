@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench._toml import Table
-from pytest_mlebench.agent import Agent, parse_env, start_script
+from pytest_mlebench.agent import Agent, check_models, parse_env, start_script
+from pytest_mlebench.agents.model_tables import parse_bounds, parse_models
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import AgentFileError, UnknownName
 
 FILE = "config.yaml"
@@ -69,7 +71,8 @@ def _agent(name: str, table: Table, folder: Path) -> Agent:
     build = None if image else _dockerfile(table, folder).parent
     words, secrets = _arguments(table)
     env = table.table("env_vars", None)
-    variables = {} if env is None else {k: _reference(str(v)) for k, v in env.take_all().items()}
+    models, budget = table.table("models", None), table.table("budget", None)
+    variables = {} if env is None else {k: _reference(v) for k, v in env.take_all().items()}
     agent = Agent(
         name=name,
         command=start_script(start.name, *words),
@@ -77,9 +80,12 @@ def _agent(name: str, table: Table, folder: Path) -> Agent:
         image=image or folder.name,
         build=build,
         env=parse_env(variables, f"{table.where}: env_vars") | secrets,
+        models=() if models is None else parse_models(_with_references(models)),
+        budget=Budget() if budget is None else parse_bounds(budget),
         privileged=table.flag("privileged", False),
     )
     table.finish()
+    check_models(agent, table.where)
     return agent
 
 
@@ -125,5 +131,16 @@ def _word(value: str, secrets: dict[str, str]) -> str:
     return "".join(pieces) or "''"
 
 
-def _reference(value: str) -> str:
-    return _SECRET.sub(r"${\1}", value)
+def _with_references(tables: Table) -> Table:
+    """Return the tables of models with their keys as ``agent.toml`` would have them."""
+    content = {
+        name: {key: _reference(value) if key == "key" else value for key, value in model.items()}
+        if isinstance(model, dict)
+        else model
+        for name, model in tables.take_all().items()
+    }
+    return Table(content, tables.where, AgentFileError)
+
+
+def _reference(value: object) -> str:
+    return _SECRET.sub(r"${\1}", str(value))

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from pytest_mlebench.agent import Agent, check_variables
+from pytest_mlebench.agent import Agent, check_models
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.books import Books
 from pytest_mlebench.gateway.prices import load_table
@@ -149,7 +149,7 @@ def open_gateway(
     transcripts: bool = False,
 ) -> Gateway:
     """Return the gateway of an attempt; *run_folder* holds what all attempts of a run share."""
-    check_variables(agent, f"agent {agent.name!r}")
+    check_models(agent, f"agent {agent.name!r}")
     bounds = agent.budget if budget is None else budget
     run = None
     if bounds.session_usd is not None:

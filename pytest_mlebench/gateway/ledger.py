@@ -51,6 +51,9 @@ class SharedAccount(Protocol):
     async def settle(self, held: Decimal, usd: Decimal) -> None:
         """Let go of what was held, and book what was spent."""
 
+    async def close(self) -> None:
+        """Let go of whatever is still held."""
+
 
 class Ledger:
     """One attempt's account; used from one event loop, read from any thread."""
@@ -94,6 +97,11 @@ class Ledger:
         self._let_go(hold)
         if self._shared is not None:
             await self._shared.settle(hold.shared, usd or Decimal(0))
+
+    async def close(self) -> None:
+        """End the account: a call that was cut off while it was admitted may hold something."""
+        if self._shared is not None:
+            await self._shared.close()
 
     def note(self, call: Call) -> None:
         """Add a call to the figures of its model, and what went wrong in it to the problems."""

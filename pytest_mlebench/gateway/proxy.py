@@ -67,6 +67,10 @@ class Proxy:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         await self._client.close()
+        try:
+            await self._books.ledger.close()
+        except InfrastructureError as problem:
+            self.failure = problem
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one call, whatever it is; never with a traceback."""

@@ -67,6 +67,10 @@ class RunAccount:
         """Let go of what was held, and book what was spent."""
         await asyncio.to_thread(self._settle, held, usd)
 
+    async def close(self) -> None:
+        """Let go of whatever is still held: no call of the attempt is under way any more."""
+        await asyncio.to_thread(self._let_go)
+
     def spent(self) -> float:
         """Return what the run has spent so far."""
         with self._opened() as book:
@@ -90,6 +94,10 @@ class RunAccount:
         with self._opened() as book:
             book.spent += usd
             self._change_hold(book, -held)
+
+    def _let_go(self) -> None:
+        with self._opened() as book:
+            book.held.pop(self._name, None)
 
     def _change_hold(self, book: _Book, change: Decimal) -> None:
         mine = book.held.pop(self._name, None)

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_mlebench.agents.find import find_agent
 from pytest_mlebench.agents.reference_config import read_agent
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 
 CONFIG = """
@@ -161,3 +162,38 @@ def test_a_wrong_file_names_file_key_and_way_out(root: Path, text: str, message:
     said = str(error.value).replace(str(file), "FILE").replace(str(root / "agents"), "AGENTS")
     assert said.startswith(message)
     assert "\n" not in said
+
+
+def test_models_may_be_added_and_their_keys_stay_outside(root: Path) -> None:
+    file = root / "agents" / "tree" / "config.yaml"
+    models = """
+  models:
+    openai:
+      url: https://api.openai.com/v1
+      key: ${{ secrets.OPENAI_API_KEY }}
+  budget:
+    usd: 20
+"""
+    file.write_text(CONFIG + models.lstrip("\n"))
+    agent = read_agent(file, "tree/dev")
+    assert agent.model_keys({"OPENAI_API_KEY": "sk-1"}) == {"openai": "sk-1"}
+    assert agent.budget == Budget(usd=20)
+    file.write_text(file.read_text() + "  env_vars:\n    KEY: ${{ secrets.OPENAI_API_KEY }}\n")
+    with pytest.raises(ConfigError, match="stays outside the sandbox: remove it from env"):
+        read_agent(file, "tree/dev")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("  budget: {usd: 20}", "budget needs a [models.NAME]"),
+        ("  models: {a: 3}", "models: a must be a table, given: 3"),
+        ("  models: {a: {url: 'https://h', key: 5}}", "models: a: key must refer to a variable"),
+    ],
+)
+def test_broken_models_are_said(root: Path, more: str, message: str) -> None:
+    file = root / "agents" / "tree" / "config.yaml"
+    file.write_text(CONFIG + more)
+    with pytest.raises(ConfigError) as error:
+        read_agent(file, "tree/dev")
+    assert message in str(error.value)

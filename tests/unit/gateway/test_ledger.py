@@ -172,6 +172,9 @@ def test_what_is_refused_by_a_shared_account_costs_no_call() -> None:
         async def settle(self, held: Decimal, usd: Decimal) -> None:
             raise AssertionError("nothing was held")
 
+        async def close(self) -> None:
+            raise AssertionError("nothing was held")
+
     async def work() -> None:
         ledger = Ledger(Budget(calls=1, session_usd=1), Empty())
         for _ in range(3):

@@ -114,6 +114,14 @@ def test_what_is_held_and_not_spent_is_free_again(tmp_path: Path) -> None:
     assert hold(account, "1")
 
 
+def test_an_attempt_that_has_ended_holds_nothing(tmp_path: Path) -> None:
+    account, other = RunAccount(tmp_path, 5.0, "a"), RunAccount(tmp_path, 5.0, "b")
+    assert hold(account, "6")
+    assert not hold(other, "1")
+    asyncio.run(account.close())
+    assert hold(other, "1")
+
+
 def test_a_damaged_file_is_no_empty_one(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"schema": 1, "spent_usd": "much", "held": {}}')
     with pytest.raises(InfrastructureError) as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_mlebench.sandbox.log import LogWriter
+from pytest_mlebench.sandbox.redact import Mask
 
 
 def write(
@@ -67,3 +68,10 @@ def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("cut", range(1, 18))
+def test_a_mask_may_be_as_long_as_the_secret(cut: int) -> None:
+    mask, text = Mask(["sk-secret"], keep_length=True), b"my sk-secret, yes"
+    masked = mask.feed(text[:cut]) + mask.feed(text[cut:]) + mask.finish()
+    assert masked == b"my *********, yes"
