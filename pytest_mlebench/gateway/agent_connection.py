@@ -98,7 +98,7 @@ class AgentConnection:
         self._has_failed = True
         if self._request.transport is not None:
             self._request.transport.close()
-        return self._response or web.Response()  # for the server's books: it goes nowhere
+        return self._response or web.Response()  # for the server's own records: it goes nowhere
 
 
 async def _pieces(request: web.BaseRequest) -> AsyncIterator[bytes]:

@@ -23,7 +23,7 @@ from aiohttp import web
 
 from pytest_mlebench.agent import Agent, check_models
 from pytest_mlebench.budget import Budget
-from pytest_mlebench.gateway.books import Books
+from pytest_mlebench.gateway.accounting import Accounting
 from pytest_mlebench.gateway.prices import load_table
 from pytest_mlebench.gateway.proxy import Proxy
 from pytest_mlebench.gateway.routes import prefix
@@ -60,7 +60,7 @@ class Gateway:
         self._keys = agent.model_keys()
         self._key = f"sk-mle-{secrets.token_hex(24)}"  # some tools look at how a key begins
         self._closing_seconds = closing_seconds
-        self._books = Books(
+        self._accounting = Accounting(
             agent.models,
             budget,
             folder,
@@ -114,10 +114,10 @@ class Gateway:
 
     def summary(self) -> Spending:
         """Return what has been spent so far; from any thread, while calls are under way too."""
-        return self._books.summary()
+        return self._accounting.summary()
 
     async def _start(self) -> None:
-        self._proxy = Proxy(self._upstreams, self._keys, self._key, self._books)
+        self._proxy = Proxy(self._upstreams, self._keys, self._key, self._accounting)
         self._http = _BoundedServer(self._proxy.handle, access_log=None)
 
     async def _end(self) -> None:

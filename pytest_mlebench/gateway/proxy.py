@@ -15,11 +15,11 @@ from typing import Any
 from aiohttp import web
 
 from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.gateway.accounting import Accounting, CallState
 from pytest_mlebench.gateway.agent_connection import AgentConnection, Buffers
-from pytest_mlebench.gateway.books import Books, Passage
 from pytest_mlebench.gateway.calls import Call
 from pytest_mlebench.gateway.dialects import DIALECTS
-from pytest_mlebench.gateway.questions import METHODS, Question, read_question
+from pytest_mlebench.gateway.model_request import METHODS, ModelRequest, read_model_request
 from pytest_mlebench.gateway.refusal import Refusal
 from pytest_mlebench.gateway.routes import (
     Route,
@@ -47,14 +47,14 @@ class Proxy:
         upstreams: Sequence[Upstream],
         keys: Mapping[str, str],  # the real ones, by the upstream's name
         attempt_key: str,
-        books: Books,
+        accounting: Accounting,
     ) -> None:
         self.failure: InfrastructureError | None = None  # ours: the figures cannot be trusted
         self._upstreams = upstreams
         self._keys = keys
         self._secrets = [key for key in keys.values() if len(key) >= MIN_SECRET_LENGTH]
         self._attempt_key = attempt_key
-        self._books = books
+        self._accounting = accounting
         self._buffers = Buffers()
         self._client = UpstreamClient()
         self._in_flight: set[asyncio.Task[Any]] = set()
@@ -68,14 +68,14 @@ class Proxy:
             await asyncio.gather(*late, return_exceptions=True)
         await self._client.close()
         try:
-            await self._books.ledger.close()
+            await self._accounting.ledger.close()
         except InfrastructureError as problem:
             self.failure = problem
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one call, whatever it is; never with a traceback."""
         agent = AgentConnection(request)
-        passage = self._books.open_passage()
+        state = self._accounting.open_call()
         route: Route | None = None
         task: asyncio.Task[Any] | None = asyncio.current_task()
         if task is not None:
@@ -83,9 +83,9 @@ class Proxy:
         try:
             try:
                 route = find_route(request.raw_path, self._upstreams)
-                return await self._answer(request, route, agent, passage)
+                return await self._answer(request, route, agent, state)
             except Refusal as refusal:
-                return self._refuse(request, route, refusal, passage)
+                return self._refuse(request, route, refusal, state)
         except InfrastructureError as problem:
             self.failure = problem
         except (ConnectionError, TimeoutError):
@@ -98,7 +98,7 @@ class Proxy:
         return agent.hang_up()
 
     async def _answer(
-        self, request: web.BaseRequest, route: Route, agent: AgentConnection, passage: Passage
+        self, request: web.BaseRequest, route: Route, agent: AgentConnection, state: CallState
     ) -> web.StreamResponse:
         real = self._keys[route.upstream.name]
         headers, query = swap_keys(
@@ -110,37 +110,37 @@ class Proxy:
             raise Refusal("bad_request", "the gateway knows plain HTTP requests only")
         async with self._buffers.body_of(request) as body:
             content_type = request.headers.get("Content-Type", "")
-            question = read_question(route, request.method, content_type, body)
-            if not await self._books.admit(question, passage, lambda: not agent.is_gone):
+            model_request = read_model_request(route, request.method, content_type, body)
+            if not await self._accounting.admit(model_request, state, lambda: not agent.is_gone):
                 return agent.hang_up()
             headers += headers_to_upstream(request.headers.items())
             call: Call | None = None
             try:
                 try:
-                    last = await self._exchange(question, headers, query, agent, passage)
+                    last = await self._exchange(model_request, headers, query, agent, state)
                 finally:
                     # before the agent has the end of the answer: its next call finds it booked
-                    call = await self._books.settle(question, passage)
+                    call = await self._accounting.settle(model_request, state)
                 if last is None:
                     return agent.hang_up()
                 await agent.write(last)
                 return await agent.end()
             finally:
                 if call is not None:
-                    await self._books.keep_transcript(call, question, passage.answer)
+                    await self._accounting.keep_transcript(call, model_request, state.answer)
 
     async def _exchange(
         self,
-        question: Question,
+        model_request: ModelRequest,
         headers: list[tuple[str, str]],
         query: str,
         agent: AgentConnection,
-        passage: Passage,
+        state: CallState,
     ) -> bytes | None:
         """Pass a call on and its answer back, but for the last piece; None if it broke off."""
         try:
-            async with self._client.ask(question, headers, query) as (asked, answer):
-                passage.status = answer.status
+            async with self._client.ask(model_request, headers, query) as (asked, answer):
+                state.status = answer.status
                 reader = _reader(asked, answer)
                 await agent.begin(
                     answer.status,
@@ -149,35 +149,35 @@ class Proxy:
                     None if asked.asks_for_usage else answer.length,
                 )
                 try:
-                    return await self._pass_back(question, answer, reader, agent, passage)
+                    return await self._pass_back(model_request, answer, reader, agent, state)
                 finally:
-                    passage.reading = reader.reading
+                    state.reading = reader.reading
         except UpstreamFault as fault:
-            passage.fault, passage.may_have_cost = str(fault), fault.was_sent
+            state.fault, state.may_have_cost = str(fault), fault.was_sent
             return None
         except asyncio.CancelledError:
-            passage.fault = CUT_OFF
+            state.fault = CUT_OFF
             raise
 
     async def _pass_back(
         self,
-        question: Question,
+        model_request: ModelRequest,
         answer: Answer,
         reader: UsageReader,
         agent: AgentConnection,
-        passage: Passage,
+        state: CallState,
     ) -> bytes:
         mask = Mask(self._secrets, keep_length=True)  # an upstream may echo what it was sent
         async for piece in answer.pieces():
-            passage.note_first_byte()
+            state.note_first_byte()
             shown = mask.feed(reader.feed(piece))
             if reader.has_news:
-                self._books.note_usage(question, passage, reader.reading)
+                self._accounting.note_usage(model_request, state, reader.reading)
                 reader.has_news = False
-            passage.keep(shown)
+            state.keep(shown)
             await agent.write(shown)
         last = mask.feed(reader.finish()) + mask.finish()
-        passage.keep(last)
+        state.keep(last)
         return last
 
     def _without_keys(self, headers: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -188,23 +188,23 @@ class Proxy:
             yield name, shown
 
     def _refuse(
-        self, request: web.BaseRequest, route: Route | None, refusal: Refusal, passage: Passage
+        self, request: web.BaseRequest, route: Route | None, refusal: Refusal, state: CallState
     ) -> web.StreamResponse:
         upstream = route.upstream if route else None
         dialect = DIALECTS[upstream.protocol if upstream else "openai"]
-        self._books.note_refusal(
+        self._accounting.note_refusal(
             upstream.name if upstream else "",
             request.method,
             route.decoded if route else request.raw_path,
             refusal,
-            passage,
+            state,
         )
         # OpenAI's and Anthropic's clients would ask again, which is of no use
         retry = {} if refusal.kind == "busy" else {"x-should-retry": "false"}
         return web.json_response(dialect.wording(refusal), status=refusal.status, headers=retry)
 
 
-def _reader(asked: Question, answer: Answer) -> UsageReader:
+def _reader(asked: ModelRequest, answer: Answer) -> UsageReader:
     """Return what reads the usage of an answer."""
     if answer.content_type == "text/event-stream":
         return StreamUsageReader(asked.dialect, take_out=asked.asks_for_usage)

@@ -14,7 +14,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from pytest_mlebench.gateway.questions import Question
+from pytest_mlebench.gateway.model_request import ModelRequest
 from pytest_mlebench.gateway.routes import Route
 
 CONNECT_SECONDS = 30.0
@@ -96,14 +96,16 @@ class UpstreamClient:
 
     @asynccontextmanager
     async def ask(
-        self, question: Question, headers: Iterable[tuple[str, str]], query: str
-    ) -> AsyncIterator[tuple[Question, Answer]]:
+        self, model_request: ModelRequest, headers: Iterable[tuple[str, str]], query: str
+    ) -> AsyncIterator[tuple[ModelRequest, Answer]]:
         """Yield the answer to a call, and the call as it was passed on in the end.
 
         A stream is asked for its usage; an upstream that will not have that is asked again without.
         """
-        name = question.route.upstream.name
-        asked = question if name in self._without_usage else question.with_usage_asked_for()
+        name = model_request.route.upstream.name
+        asked = (
+            model_request if name in self._without_usage else model_request.with_usage_asked_for()
+        )
         async with self._asked(asked, headers, query) as answer:
             if not (asked.asks_for_usage and answer.status in {400, 422}):
                 yield asked, answer
@@ -113,24 +115,24 @@ class UpstreamClient:
                 yield asked, Answer(answer.host, answer.response, peeked)
                 return
         self._without_usage.add(name)
-        async with self._asked(question, headers, query) as answer:
-            yield question, answer
+        async with self._asked(model_request, headers, query) as answer:
+            yield model_request, answer
 
     @asynccontextmanager
     async def _asked(
-        self, question: Question, headers: Iterable[tuple[str, str]], query: str
+        self, model_request: ModelRequest, headers: Iterable[tuple[str, str]], query: str
     ) -> AsyncIterator[Answer]:
-        route = question.route
+        route = model_request.route
         host = urlsplit(route.upstream.url).netloc
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=route.upstream.timeout_seconds
         )
         with _faults(host):
             response = await self._session.request(
-                question.method,
+                model_request.method,
                 URL(route.url(query), encoded=True),
                 headers=CIMultiDict([*headers, ("Accept-Encoding", "identity")]),
-                data=question.body or None,
+                data=model_request.body or None,
                 allow_redirects=False,
                 timeout=timeout,
                 proxy=self._proxy(route),

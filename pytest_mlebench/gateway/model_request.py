@@ -29,7 +29,7 @@ _ASK = b'"stream_options":{"include_usage":true},'
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelRequest:
     """A call's body, and what matters in it."""
 
     route: Route
@@ -64,14 +64,14 @@ class Question:
         """Tell whether an answer without usage leaves a cost unknown."""
         return self.method not in RUNS_NOTHING and not self.dialect.is_free(self.route.decoded)
 
-    def with_usage_asked_for(self) -> Question:
+    def with_usage_asked_for(self) -> ModelRequest:
         """Return the call as it tells its usage, if it would not do so by itself."""
         if not self.dialect.can_add_usage(self.route.decoded, self.message):
             return self
         return replace(self, body=_ask_for_usage(self.body, self.message), asks_for_usage=True)
 
 
-def read_question(route: Route, method: str, content_type: str, body: bytes) -> Question:
+def read_model_request(route: Route, method: str, content_type: str, body: bytes) -> ModelRequest:
     """Return what a call asks for, or refuse one that can be read in two ways."""
     start = body.lstrip(_SPACE)
     is_json = bool(start) and ("json" in content_type.lower() or start.startswith(b"{"))
@@ -80,28 +80,28 @@ def read_question(route: Route, method: str, content_type: str, body: bytes) -> 
     models = tuple(dict.fromkeys(dialect.models(route.decoded, message)))
     if any(len(model) > MAX_NAME_LENGTH for model in models):
         raise Refusal("bad_request", "the name of the model is too long")
-    return Question(route, method, body, message, models)
+    return ModelRequest(route, method, body, message, models)
 
 
-def require_allowed(question: Question, budget: Budget, prices: Prices) -> None:
+def require_allowed(model_request: ModelRequest, budget: Budget, prices: Prices) -> None:
     """Refuse a model that is not allowed, and work that a budget could not be held against."""
-    if not question.may_cost:
+    if not model_request.may_cost:
         return
-    upstream = question.route.upstream
+    upstream = model_request.route.upstream
     where = f"models.{upstream.name}"
     if upstream.is_restricted:
         patterns = ", ".join(upstream.allow)
-        if not question.models:
+        if not model_request.models:
             raise Refusal(
                 "permission", f"the call names no model, and {where} allows only {patterns}"
             )
-        for model in question.models:
+        for model in model_request.models:
             if not upstream.allows(model):
                 raise Refusal(
                     "permission", f"the model {model!r} is not allowed: {where} allows {patterns}"
                 )
-    if budget.needs_usage and question.dialect.is_deferred(
-        question.route.decoded, question.message
+    if budget.needs_usage and model_request.dialect.is_deferred(
+        model_request.route.decoded, model_request.message
     ):
         raise Refusal(
             "permission",
@@ -109,20 +109,24 @@ def require_allowed(question: Question, budget: Budget, prices: Prices) -> None:
             f"({budget.describe()}) could not be held: ask for an answer at once",
         )
     if budget.needs_prices:
-        _require_prices(question.models, where, prices)
+        _require_prices(model_request.models, where, prices)
 
 
-def most(question: Question, budget: Budget, prices: Prices, largest_output: int) -> Hold:
+def hold_for(
+    model_request: ModelRequest, budget: Budget, prices: Prices, largest_output: int
+) -> Hold:
     """Return the most that a call may use, as far as anybody can tell beforehand."""
-    if not budget.needs_usage or not question.may_cost:
+    if not budget.needs_usage or not model_request.may_cost:
         return Hold()
-    given = min(len(question.body) // BYTES_PER_TOKEN + HIDDEN_TOKENS, MAX_CONTEXT_TOKENS)
-    output = question.dialect.output_bound(question.message)
-    if question.is_embedding:
+    given = min(len(model_request.body) // BYTES_PER_TOKEN + HIDDEN_TOKENS, MAX_CONTEXT_TOKENS)
+    output = model_request.dialect.output_bound(model_request.message)
+    if model_request.is_embedding:
         output = 0
     elif output is None:
         output = max(largest_output, USUAL_OUTPUT_TOKENS)
-    usd = max((prices.bound(model, given, output) for model in question.models), default=Decimal(0))
+    usd = max(
+        (prices.bound(model, given, output) for model in model_request.models), default=Decimal(0)
+    )
     return Hold(tokens=given + output, usd=usd)
 
 

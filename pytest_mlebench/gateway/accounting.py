@@ -14,8 +14,8 @@ from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.calls import Call, CallLog, shorten
 from pytest_mlebench.gateway.ledger import Hold, Ledger, SharedAccount
+from pytest_mlebench.gateway.model_request import ModelRequest, hold_for, require_allowed
 from pytest_mlebench.gateway.prices import Prices
-from pytest_mlebench.gateway.questions import Question, most, require_allowed
 from pytest_mlebench.gateway.refusal import Refusal
 from pytest_mlebench.gateway.spending import Spending
 from pytest_mlebench.gateway.transcripts import KeptText, Transcript, TranscriptLog
@@ -24,7 +24,7 @@ from pytest_mlebench.upstream import Upstream
 
 
 @dataclass
-class Passage:
+class CallState:
     """What has happened to a call so far."""
 
     hold: Hold = field(default_factory=Hold)  # the most that it may use
@@ -53,7 +53,7 @@ class Passage:
             self.answer.add(piece)
 
 
-class Books:
+class Accounting:
     """All that is written down of one attempt's calls."""
 
     def __init__(
@@ -78,90 +78,90 @@ class Books:
         dropped = self._transcripts.dropped if self._transcripts else 0
         return replace(self.ledger.summary(), transcripts_dropped=dropped)
 
-    def open_passage(self) -> Passage:
+    def open_call(self) -> CallState:
         """Return the beginning of a call."""
-        return Passage(answer=KeptText() if self._transcripts else None)
+        return CallState(answer=KeptText() if self._transcripts else None)
 
     async def admit(
-        self, question: Question, passage: Passage, is_wanted: Callable[[], bool]
+        self, model_request: ModelRequest, state: CallState, is_wanted: Callable[[], bool]
     ) -> bool:
         """Wait for a place in the budget; raise Refusal if there is none; False if nobody waits."""
-        prices = self._prices[question.route.upstream.name]
-        require_allowed(question, self._budget, prices)
-        passage.hold = most(question, self._budget, prices, self.ledger.largest_output)
-        return await self.ledger.admit(passage.hold, is_wanted)
+        prices = self._prices[model_request.route.upstream.name]
+        require_allowed(model_request, self._budget, prices)
+        state.hold = hold_for(model_request, self._budget, prices, self.ledger.largest_output)
+        return await self.ledger.admit(state.hold, is_wanted)
 
-    def note_usage(self, question: Question, passage: Passage, reading: Reading) -> None:
+    def note_usage(self, model_request: ModelRequest, state: CallState, reading: Reading) -> None:
         """Hold what a call under way has used so far, if that is more than was expected."""
         if reading.usage is not None:
-            passage.hold.raise_to(reading.usage, self._cost(question, reading))
+            state.hold.raise_to(reading.usage, self._cost(model_request, reading))
 
-    async def settle(self, question: Question, passage: Passage) -> Call:
+    async def settle(self, model_request: ModelRequest, state: CallState) -> Call:
         """Book a call and write it down: it has ended, though the agent may not know that yet."""
-        reading = passage.reading
-        usage = reading.usage if question.may_cost else None
-        usd = self._cost(question, reading) if usage else None
-        failed = passage.fault is not None or (passage.status or 0) >= 400
-        answered = passage.status is not None and passage.status < 300
-        unmetered = question.may_cost and (
-            passage.may_have_cost if passage.fault else answered and usage is None
+        reading = state.reading
+        usage = reading.usage if model_request.may_cost else None
+        usd = self._cost(model_request, reading) if usage else None
+        failed = state.fault is not None or (state.status or 0) >= 400
+        answered = state.status is not None and state.status < 300
+        unmetered = model_request.may_cost and (
+            state.may_have_cost if state.fault else answered and usage is None
         )
         call = Call(
-            time=round(passage.arrived, 3),
-            upstream=question.route.upstream.name,
-            method=question.method,
-            path=shorten(question.route.decoded),
-            status=passage.status,
-            model=question.model,
+            time=round(state.arrived, 3),
+            upstream=model_request.route.upstream.name,
+            method=model_request.method,
+            path=shorten(model_request.route.decoded),
+            status=state.status,
+            model=model_request.model,
             answered_by=reading.model and shorten(reading.model),
-            stream=question.is_stream,
+            stream=model_request.is_stream,
             usage=usage,
             usd=None if usd is None else float(usd),
             unmetered=unmetered,
-            seconds=round(passage.seconds, 4),
-            first_byte_seconds=passage.first_byte_seconds,
-            error=passage.fault or (f"status {passage.status}" if failed else None),
+            seconds=round(state.seconds, 4),
+            first_byte_seconds=state.first_byte_seconds,
+            error=state.fault or (f"status {state.status}" if failed else None),
         )
         self.ledger.note(call)
-        await self.ledger.settle(passage.hold, usage, usd)
+        await self.ledger.settle(state.hold, usage, usd)
         with _writing():
             self._calls.write(call)
         return call
 
     def note_refusal(
-        self, upstream: str, method: str, path: str, refusal: Refusal, passage: Passage
+        self, upstream: str, method: str, path: str, refusal: Refusal, state: CallState
     ) -> None:
         """Write down a call that was not passed on."""
         self.ledger.note_refusal(refusal.kind)
         call = Call(
-            time=round(passage.arrived, 3),
+            time=round(state.arrived, 3),
             upstream=upstream,
             method=shorten(method),
             path=shorten(path),
             status=refusal.status,
-            seconds=round(passage.seconds, 4),
+            seconds=round(state.seconds, 4),
             refused=f"{refusal.kind}: {refusal}",
         )
         with _writing():
             self._calls.write(call)
 
     async def keep_transcript(
-        self, call: Call, question: Question, answer: KeptText | None
+        self, call: Call, model_request: ModelRequest, answer: KeptText | None
     ) -> None:
         """Write down what was said in a call, if that is kept."""
         if self._transcripts is None or answer is None:
             return
-        transcript = self._transcript(call, question, answer)
+        transcript = self._transcript(call, model_request, answer)
         with _writing():
             # in a thread: a megabyte takes a while to compress, and streams must not wait
             await asyncio.to_thread(self._transcripts.write, transcript)
 
-    def _cost(self, question: Question, reading: Reading) -> Decimal | None:
-        return self._prices[question.route.upstream.name].cost(question.model, reading)
+    def _cost(self, model_request: ModelRequest, reading: Reading) -> Decimal | None:
+        return self._prices[model_request.route.upstream.name].cost(model_request.model, reading)
 
-    def _transcript(self, call: Call, question: Question, answer: KeptText) -> Transcript:
+    def _transcript(self, call: Call, model_request: ModelRequest, answer: KeptText) -> Transcript:
         asked = KeptText()
-        asked.add(question.body)
+        asked.add(model_request.body)
         return Transcript(
             time=call.time,
             upstream=call.upstream,

@@ -10,15 +10,15 @@ import pytest
 
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.ledger import Hold
-from pytest_mlebench.gateway.prices import Prices
-from pytest_mlebench.gateway.questions import (
+from pytest_mlebench.gateway.model_request import (
     HIDDEN_TOKENS,
     MAX_CONTEXT_TOKENS,
-    Question,
-    most,
-    read_question,
+    ModelRequest,
+    hold_for,
+    read_model_request,
     require_allowed,
 )
+from pytest_mlebench.gateway.prices import Prices
 from pytest_mlebench.gateway.refusal import Refusal
 from pytest_mlebench.gateway.routes import find_route
 from pytest_mlebench.upstream import Price, Upstream
@@ -31,27 +31,27 @@ def upstream(**more: Any) -> Upstream:
     return Upstream("up", "https://up.example/v1", **more)
 
 
-def question(
+def asking(
     body: bytes | dict[str, Any],
     path: str = "/chat/completions",
     *,
     content_type: str = JSON,
     method: str = "POST",
     where: Upstream | None = None,
-) -> Question:
+) -> ModelRequest:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     route = find_route(f"/up/v1{path}", (where or upstream(),))
-    return read_question(route, method, content_type, content)
+    return read_model_request(route, method, content_type, content)
 
 
-def refusal(asked: Question, budget: Budget | None = None) -> str:
+def refusal(asked: ModelRequest, budget: Budget | None = None) -> str:
     with pytest.raises(Refusal) as error:
         require_allowed(asked, budget or Budget(), Prices(asked.route.upstream))
     assert error.value.kind == "permission"
     return str(error.value)
 
 
-def allow(asked: Question, budget: Budget | None = None) -> None:
+def allow(asked: ModelRequest, budget: Budget | None = None) -> None:
     require_allowed(asked, budget or Budget(), Prices(asked.route.upstream))
 
 
@@ -59,7 +59,7 @@ def allow(asked: Question, budget: Budget | None = None) -> None:
     "content_type", [JSON, "application/json; charset=utf-8", "text/plain", ""]
 )
 def test_an_object_is_read_whatever_the_agent_calls_it(content_type: str) -> None:
-    asked = question({"model": "m", "stream": True}, content_type=content_type)
+    asked = asking({"model": "m", "stream": True}, content_type=content_type)
     assert (asked.model, asked.is_stream) == ("m", True)
 
 
@@ -77,26 +77,26 @@ def test_an_object_is_read_whatever_the_agent_calls_it(content_type: str) -> Non
 )
 def test_a_body_that_can_be_read_in_two_ways_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(Refusal) as error:
-        question(body)
+        asking(body)
     assert error.value.kind == "bad_request"
     assert str(error.value) == f"the body is not understood: {reason}"
 
 
 def test_the_name_of_a_model_is_not_endless() -> None:
     with pytest.raises(Refusal, match="the name of the model is too long"):
-        question({"model": "m" * 201})
+        asking({"model": "m" * 201})
 
 
 def test_other_bodies_are_not_read() -> None:
-    asked = question(b"--x\r\n...", "/files", content_type="multipart/form-data; boundary=x")
+    asked = asking(b"--x\r\n...", "/files", content_type="multipart/form-data; boundary=x")
     assert (asked.models, asked.message, asked.is_stream) == ((), {}, False)
-    assert question(b"", "/models", content_type="", method="GET").models == ()
-    assert question(b"[1, 2]").message == {}
+    assert asking(b"", "/models", content_type="", method="GET").models == ()
+    assert asking(b"[1, 2]").message == {}
 
 
 def test_a_stream_of_completions_is_asked_for_its_usage_and_nothing_else_changes() -> None:
     body = b'\n {"messages":  [{"content": "\\u00fc"}],"stream":true, "seed": 1.50}'
-    asked = question(body).with_usage_asked_for()
+    asked = asking(body).with_usage_asked_for()
     assert asked.asks_for_usage
     assert asked.body == body.replace(b"{", b'{"stream_options":{"include_usage":true},', 1)
     assert json.loads(asked.body)["stream_options"] == {"include_usage": True}
@@ -112,7 +112,7 @@ def test_a_stream_of_completions_is_asked_for_its_usage_and_nothing_else_changes
 )
 def test_options_of_the_agent_are_kept(options: Any, asked: dict[str, Any]) -> None:
     given = {"model": "ü", "stream": True, "stream_options": options}
-    changed = question(given).with_usage_asked_for()
+    changed = asking(given).with_usage_asked_for()
     assert changed.asks_for_usage
     assert json.loads(changed.body) == given | {"stream_options": asked}
 
@@ -127,47 +127,47 @@ def test_options_of_the_agent_are_kept(options: Any, asked: dict[str, Any]) -> N
     ],
 )
 def test_what_tells_its_usage_anyway_is_not_asked(body: dict[str, Any], path: str) -> None:
-    asked = question(body, path)
+    asked = asking(body, path)
     assert asked.with_usage_asked_for() is asked
 
 
 def test_only_models_that_are_allowed_are_called() -> None:
     where = upstream(allow=("gpt-5*", "tiny"))
-    allow(question({"model": "gpt-5-mini"}, where=where))
-    allow(question({"model": "tiny"}, where=where))
-    assert refusal(question({"model": "gpt-4"}, where=where)) == (
+    allow(asking({"model": "gpt-5-mini"}, where=where))
+    allow(asking({"model": "tiny"}, where=where))
+    assert refusal(asking({"model": "gpt-4"}, where=where)) == (
         "the model 'gpt-4' is not allowed: models.up allows gpt-5*, tiny"
     )
-    assert refusal(question({"model": "gpt-5", "models": ["gpt-4"]}, where=where)) == (
+    assert refusal(asking({"model": "gpt-5", "models": ["gpt-4"]}, where=where)) == (
         "the model 'gpt-4' is not allowed: models.up allows gpt-5*, tiny"
     )
     path = "/deployments/gpt-4/chat/completions"
-    assert "'gpt-4' is not allowed" in refusal(question({"model": "tiny"}, path, where=where))
-    assert refusal(question({"input": "x"}, where=where)) == (
+    assert "'gpt-4' is not allowed" in refusal(asking({"model": "tiny"}, path, where=where))
+    assert refusal(asking({"input": "x"}, where=where)) == (
         "the call names no model, and models.up allows only gpt-5*, tiny"
     )
-    assert "names no model" in refusal(question(b"--x", content_type="x", where=where))
+    assert "names no model" in refusal(asking(b"--x", content_type="x", where=where))
 
 
 def test_what_runs_no_model_is_always_allowed() -> None:
     where = upstream(allow=("gpt-5*",))
-    allow(question(b"", "/models", method="GET", where=where))
-    allow(question({"input": "x"}, "/moderations", where=where))
+    allow(asking(b"", "/models", method="GET", where=where))
+    allow(asking({"input": "x"}, "/moderations", where=where))
 
 
 @pytest.mark.parametrize("budget", [Budget(usd=1), Budget(session_usd=1)])
 def test_a_budget_in_dollars_needs_a_price(budget: Budget) -> None:
     where = upstream(prices=PRICES)
-    allow(question({"model": "priced"}, where=where), budget)
-    assert refusal(question({"model": "other"}, where=where), budget) == (
+    allow(asking({"model": "priced"}, where=where), budget)
+    assert refusal(asking({"model": "other"}, where=where), budget) == (
         "the price of the model 'other' is not known, so that a budget in dollars cannot be held: "
         'give it in [models.up.prices."other"] of the agent\'s file'
     )
-    allow(question({"model": "other"}, where=where), Budget(tokens=1, calls=1))
+    allow(asking({"model": "other"}, where=where), Budget(tokens=1, calls=1))
 
 
 def test_work_that_is_done_later_cannot_be_held_against_a_budget() -> None:
-    asked = question({"model": "m", "background": True}, "/responses")
+    asked = asking({"model": "m", "background": True}, "/responses")
     allow(asked, Budget(calls=3))
     assert refusal(asked, Budget(tokens=5000)) == (
         "work that is done later never shows its usage here, so that the budget (5ktok) could not "
@@ -175,32 +175,32 @@ def test_work_that_is_done_later_cannot_be_held_against_a_budget() -> None:
     )
 
 
-def hold(asked: Question, budget: Budget, largest: int = 0) -> tuple[int, Decimal]:
-    found = most(asked, budget, Prices(asked.route.upstream), largest)
+def hold(asked: ModelRequest, budget: Budget, largest: int = 0) -> tuple[int, Decimal]:
+    found = hold_for(asked, budget, Prices(asked.route.upstream), largest)
     return found.tokens, found.usd
 
 
 def test_the_most_that_a_call_may_use_is_known_beforehand() -> None:
     where = upstream(prices=PRICES)
     body = {"model": "priced", "max_tokens": 1_000, "text": "x" * 3_000}
-    asked = question(body, where=where)
+    asked = asking(body, where=where)
     given = len(asked.body) // 3 + HIDDEN_TOKENS
     dollars = (Decimal(given) * 3 + Decimal(1_000) * 9) / 1_000_000
     assert hold(asked, Budget(usd=1)) == (given + 1_000, dollars)
-    silent = question({"model": "priced"}, where=where)
+    silent = asking({"model": "priced"}, where=where)
     given = len(silent.body) // 3 + HIDDEN_TOKENS
     assert hold(silent, Budget(tokens=1))[0] == given + 4_096
     assert hold(silent, Budget(tokens=1), 9_000)[0] == given + 9_000
-    picture = question(b'{"model": "priced", "x": "' + b"x" * 9_000_000 + b'"}', where=where)
+    picture = asking(b'{"model": "priced", "x": "' + b"x" * 9_000_000 + b'"}', where=where)
     assert hold(picture, Budget(tokens=1))[0] == MAX_CONTEXT_TOKENS + 4_096
-    numbers = question({"model": "priced", "input": "xxx"}, "/embeddings", where=where)
+    numbers = asking({"model": "priced", "input": "xxx"}, "/embeddings", where=where)
     assert hold(numbers, Budget(tokens=1))[0] == len(numbers.body) // 3 + HIDDEN_TOKENS
 
 
 def test_without_a_budget_or_a_cost_nothing_is_held() -> None:
-    asked = question({"model": "m", "max_tokens": 10})
+    asked = asking({"model": "m", "max_tokens": 10})
     for budget in (Budget(), Budget(calls=1)):
-        found = most(asked, budget, Prices(asked.route.upstream), 0)
+        found = hold_for(asked, budget, Prices(asked.route.upstream), 0)
         assert (found.tokens, found.usd) == (Hold().tokens, Hold().usd)
-    listing = question(b"", "/models", method="GET")
+    listing = asking(b"", "/models", method="GET")
     assert hold(listing, Budget(tokens=1)) == (0, 0)
