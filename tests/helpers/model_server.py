@@ -70,10 +70,10 @@ class ModelServer:
         self.url = ""
         self.gone = threading.Event()  # a client left in the middle of an answer
         self.begun = threading.Semaphore(0)  # one for each stream whose first piece is out
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> ModelServer:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
         return self

@@ -118,6 +118,7 @@ def test_gemini_is_counted_whole_and_streamed(gateway: GatewayAttempt, way: str)
         answer = connection.getresponse()
         assert answer.status == 200
         assert b"candidates" in answer.read()
+    connection.close()
     (spent,) = gateway.summary(2).models
     assert (spent.model, spent.calls, spent.usage) == ("gemini-x", 2, USED + USED)
     assert KEY in json.dumps(gateway.server.seen[0].headers) + gateway.server.seen[0].path
@@ -233,6 +234,7 @@ def test_keep_alive_works_and_connections_are_few(gateway: GatewayAttempt) -> No
         connection.request("POST", "/openai/v1/chat/completions", b'{"model": "gpt-5"}', headers)
         ports.add(connection.sock.getsockname()[1])
         assert connection.getresponse().read()
+    connection.close()
     assert len(ports) == 1
     assert gateway.summary(20).calls == 20
 

@@ -232,8 +232,9 @@ def test_a_proxy_of_the_host_is_used_and_not_for_this_machine(
 
     def answer(listener: socket.socket) -> None:
         connection, _ = listener.accept()
-        asked.append(connection.recv(65536))
-        connection.sendall(b"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n")
+        with connection:
+            asked.append(connection.recv(65536))
+            connection.sendall(b"HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n")
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=answer, args=(listener,), daemon=True).start()
