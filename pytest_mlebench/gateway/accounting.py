@@ -78,6 +78,11 @@ class Accounting:
         dropped = self._transcripts.dropped if self._transcripts else 0
         return replace(self.ledger.summary(), transcripts_dropped=dropped)
 
+    async def close(self) -> None:
+        """Close what is open; no call is under way any more."""
+        self._calls.close()
+        await self.ledger.close()
+
     def open_call(self) -> CallState:
         """Return the beginning of a call."""
         return CallState(answer=KeptText() if self._transcripts else None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage, total
 
@@ -57,7 +57,7 @@ class Call:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a line."""
-        return asdict(self)
+        return vars(self) | {"usage": self.usage and self.usage.to_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Call:
@@ -71,6 +71,7 @@ class CallLog:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
+        self._file: IO[str] | None = None
         self._calls = 0
         self._refusals = 0
 
@@ -80,8 +81,14 @@ class CallLog:
         self._refusals += call.refused is not None
         if self._calls > MAX_CALLS if call.refused is None else self._refusals > MAX_REFUSALS:
             return
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(call.to_dict()) + "\n")
+        if self._file is None:
+            self._file = self._path.open("a", encoding="utf-8", buffering=1)  # line by line
+        self._file.write(json.dumps(call.to_dict()) + "\n")
+
+    def close(self) -> None:
+        """Close the file; there are no more calls."""
+        if self._file is not None:
+            self._file.close()
 
 
 def read_calls(folder: Path) -> Iterator[Call]:

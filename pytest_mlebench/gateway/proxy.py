@@ -68,7 +68,7 @@ class Proxy:
             await asyncio.gather(*late, return_exceptions=True)
         await self._client.close()
         try:
-            await self._accounting.ledger.close()
+            await self._accounting.close()
         except InfrastructureError as problem:
             self.failure = problem
 

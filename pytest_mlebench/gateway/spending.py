@@ -33,7 +33,7 @@ class Usage:
 
     def to_dict(self) -> dict[str, int]:
         """Return plain data for a record."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, int]) -> Usage:

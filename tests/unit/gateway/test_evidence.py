@@ -31,6 +31,7 @@ def test_calls_come_back_as_they_were_but_for_a_line_that_was_cut_off(tmp_path: 
     log = CallLog(tmp_path)
     log.write(call(1))
     log.write(call(2))
+    log.close()
     with (tmp_path / "calls.jsonl").open("a") as file:
         file.write('{"time": 3, "upstr')
     assert list(read_calls(tmp_path)) == [call(1), call(2)]
@@ -43,6 +44,7 @@ def test_what_was_spent_can_be_told_from_the_calls(tmp_path: Path) -> None:
     log.write(Call(3, "up", "POST", "/x", 429, refused="budget: used up"))
     log.write(Call(4, "up", "POST", "/x", None, model="n", error="fell silent", unmetered=True))
     log.write(Call(5, "up", "POST", "/x", 500, model="n", error="status 500"))
+    log.close()
     spending = read_spending(tmp_path)
     assert (spending.calls, spending.errors, spending.unmetered) == (4, 2, 1)
     assert (spending.usd, spending.usage) == (1.0, Usage(2))
@@ -62,6 +64,7 @@ def test_calls_are_written_down_up_to_a_number(
     log = CallLog(tmp_path)
     for number in range(5):
         log.write(call(number))
+    log.close()
     assert len(list(read_calls(tmp_path))) == 3
 
 
@@ -75,6 +78,7 @@ def test_calls_that_were_refused_do_not_push_others_out(
         log.write(Call(number, "up", "POST", "/x", 401, refused="authentication: no"))
     for number in range(5):
         log.write(call(number))
+    log.close()
     written = list(read_calls(tmp_path))
     assert [one.refused is None for one in written] == [False, False, True, True, True]
 
