@@ -21,7 +21,7 @@ from pytest_mlebench.preparing import (
 )
 
 FOLDER = Path("data", "processed")
-ENOUGH = 1 << 24  # characters that surely hold a record, which has about 200 000
+MAX_RECORD_CHARACTERS = 1 << 24  # a record has about 200 000
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
@@ -48,7 +48,7 @@ def _first_record(path: Path) -> dict[str, Any]:
     """Return the first object of a list; the rest, gigabytes of it, is not needed."""
     require(path)
     with reading(path), path.open(encoding="utf-8") as file:
-        start = file.read(ENOUGH).lstrip("[ \n\r\t")
+        start = file.read(MAX_RECORD_CHARACTERS).lstrip("[ \n\r\t")
         record, _ = json.JSONDecoder().raw_decode(start)
     if not isinstance(record, dict):
         raise PreparationError(f"{path} is not a list of records")

@@ -16,7 +16,7 @@ from pytest_mlebench.preparing import reading, require, split_list, write_csv
 
 FILE = "simplified-nq-{}.jsonl"
 SHOWN = ("example_id", "question_text", "document_text", "long_answer_candidates")
-CHUNK = 1000
+CHUNK_LINES = 1000
 
 Record = dict[str, Any]
 
@@ -48,7 +48,7 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
 
 def _chunks(lines: IO[str], source: Path) -> Iterator[list[Record]]:
     """Yield the records of a thousand lines each, all with the same keys in the same order."""
-    while chunk := list(islice(lines, CHUNK)):
+    while chunk := list(islice(lines, CHUNK_LINES)):
         records: list[Record] = [json.loads(line) for line in chunk if not line.isspace()]
         if len(records) == 1:
             raise PreparationError(f"{source}: its last line stands alone, damaged or cut off")

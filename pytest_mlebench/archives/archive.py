@@ -25,7 +25,7 @@ Kind = Literal["zip", "7z", "tar"]
 Files = Path | Mapping[str, Path]
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -119,7 +119,7 @@ def write_zip(target: Path, files: Files, *, prefix: str = "", compress: bool = 
             info.external_attr = (stat.S_IFREG | 0o644) << 16
             info.file_size = path.stat().st_size  # lets zipfile choose zip64 where it must
             with path.open("rb") as source, zipped.open(info, "w") as sink:
-                shutil.copyfileobj(source, sink, CHUNK)
+                shutil.copyfileobj(source, sink, CHUNK_BYTES)
 
 
 def repack_tar(archive: Path, parts: Mapping[Path, Mapping[str, str]]) -> None:
@@ -196,7 +196,7 @@ def _tape(archive: Path) -> Iterator[tarfile.TarFile]:
                 stream = opener(file)
         with tarfile.open(fileobj=stream, mode="r|") as tape:
             yield tape
-        while rest := stream.read(CHUNK):
+        while rest := stream.read(CHUNK_BYTES):
             if rest.strip(b"\0"):
                 raise tarfile.ReadError("a member's header cannot be read")
 
@@ -216,7 +216,7 @@ def _tar_mode(info: tarfile.TarInfo) -> int:
 def _copy(source: IO[bytes], place: Path) -> None:
     out = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
     with os.fdopen(out, "wb") as sink:
-        shutil.copyfileobj(source, sink, CHUNK)
+        shutil.copyfileobj(source, sink, CHUNK_BYTES)
 
 
 def _extract_7z(archive: Path, target: Path) -> None:

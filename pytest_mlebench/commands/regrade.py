@@ -55,7 +55,7 @@ def _dataset(attempt: Run, registry: Registry, args: argparse.Namespace) -> Data
     found = store.find(competition)
     if found is None:
         raise DatasetError(f"{competition.id}: not prepared in {store.root}")
-    return replace(found, competition=with_leaderboard(competition, store))
+    return replace(found, competition=with_leaderboard(competition, store.folder(competition)))
 
 
 def _regrade(attempt: Run, dataset: Dataset) -> bool:

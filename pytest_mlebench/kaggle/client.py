@@ -11,21 +11,21 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pytest_mlebench._messages import Log
 from pytest_mlebench.errors import ConfigError, DatasetError
 from pytest_mlebench.kaggle.credentials import MISSING, Credentials, find_credentials
-from pytest_mlebench.store.lock import Say
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT = 20.0
-READ_TIMEOUT = 60.0  # without a single byte
-RETRIES = 6
-RATE_RETRIES = 12
-FIRST_WAIT = 1.0
-FIRST_RATE_WAIT = 10.0
-LONGEST_WAIT = 300.0
-PAGE = 200  # rows of a leaderboard, or files, per request
-MOST_PAGES = 10  # of files: enough to see that they are many
+CONNECT_SECONDS = 20.0
+READ_SECONDS = 60.0  # without a single byte
+MAX_RETRIES = 6
+MAX_RATE_RETRIES = 12
+FIRST_WAIT_SECONDS = 1.0
+FIRST_RATE_WAIT_SECONDS = 10.0
+MAX_WAIT_SECONDS = 300.0
+PAGE_ROWS = 200  # teams of a leaderboard, or files, per request
+MAX_FILE_PAGES = 10  # enough to see that they are many
 
 T = TypeVar("T")
 
@@ -58,8 +58,8 @@ class Row:
 class Kaggle:
     """A connection to Kaggle; not to be shared among threads."""
 
-    def __init__(self, say: Say | None = None) -> None:
-        self.say = say or logger.info
+    def __init__(self, log: Log | None = None) -> None:
+        self.log = log or logger.info
         self._credentials = _known_credentials()
         self._current = next(self._credentials, None)
         if self._current is None:
@@ -108,9 +108,9 @@ class Kaggle:
 
         total, token = 0, ""
         try:
-            for _ in range(MOST_PAGES):
+            for _ in range(MAX_FILE_PAGES):
                 request = _types().ApiListDataFilesRequest()
-                request.competition_name, request.page_size = competition, PAGE
+                request.competition_name, request.page_size = competition, PAGE_ROWS
                 if token:
                     request.page_token = token
                 response = self._api().list_data_files(request)
@@ -166,7 +166,7 @@ class Kaggle:
         """Ask Kaggle, again after a wait where that helps, and put errors into our words."""
         import requests  # late on purpose: it comes with the client
 
-        patience = Patience(self.say)
+        patience = Patience(self.log)
         while True:
             try:
                 return ask(self._api(), _types())
@@ -239,10 +239,10 @@ class Kaggle:
 
 
 class Patience:
-    """Wait longer each time, say so, and give up in the end."""
+    """Wait longer each time, log it, and give up in the end."""
 
-    def __init__(self, say: Say) -> None:
-        self.say = say
+    def __init__(self, log: Log) -> None:
+        self.log = log
         self.failures = 0
         self.refusals = 0
 
@@ -253,21 +253,23 @@ class Patience:
     def wait(self, what: str) -> None:
         """Wait after a failure."""
         self.failures += 1
-        if self.failures > RETRIES:
-            raise DatasetError(f"{what}, given up after {RETRIES} more attempts: try again later")
-        self._sleep(what, FIRST_WAIT * 2 ** (self.failures - 1))
+        if self.failures > MAX_RETRIES:
+            raise DatasetError(
+                f"{what}, given up after {MAX_RETRIES} more attempts: try again later"
+            )
+        self._sleep(what, FIRST_WAIT_SECONDS * 2 ** (self.failures - 1))
 
     def wait_for_rate(self, what: str, seconds: float | None) -> None:
         """Wait as long as asked, or longer each time."""
         self.refusals += 1
-        if self.refusals > RATE_RETRIES:
-            raise DatasetError(f"{what}, given up after {RATE_RETRIES} waits: try again later")
-        usual = FIRST_RATE_WAIT * 2 ** (self.refusals - 1)
+        if self.refusals > MAX_RATE_RETRIES:
+            raise DatasetError(f"{what}, given up after {MAX_RATE_RETRIES} waits: try again later")
+        usual = FIRST_RATE_WAIT_SECONDS * 2 ** (self.refusals - 1)
         self._sleep(what, usual if seconds is None else seconds)
 
     def _sleep(self, what: str, seconds: float) -> None:
-        seconds = min(seconds, LONGEST_WAIT) * random.uniform(1, 1.1)  # not all workers at once
-        self.say(f"{what}, again in {seconds:.0f} s")
+        seconds = min(seconds, MAX_WAIT_SECONDS) * random.uniform(1, 1.1)  # not all workers at once
+        self.log(f"{what}, again in {seconds:.0f} s")
         time.sleep(seconds)
 
 
@@ -333,7 +335,7 @@ def _bound(client: Any) -> None:
 
     class Bounded(HTTPAdapter):
         def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-            kwargs["timeout"] = kwargs.get("timeout") or (CONNECT_TIMEOUT, READ_TIMEOUT)
+            kwargs["timeout"] = kwargs.get("timeout") or (CONNECT_SECONDS, READ_SECONDS)
             return super().send(request, *args, **kwargs)
 
     session = client.http_client()._session
@@ -345,7 +347,7 @@ def _leaderboard_page(competition: str, token: str) -> Callable[[Any, Any], Any]
     def ask(api: Any, types: Any) -> Any:
         request = types.ApiGetLeaderboardRequest()
         request.competition_name = competition
-        request.page_size = PAGE
+        request.page_size = PAGE_ROWS
         if token:
             request.page_token = token
         return api.get_leaderboard(request)

@@ -1,4 +1,4 @@
-"""The original descriptions: a competition's own pages, as Markdown, kept in the store."""
+"""The original descriptions: a competition's own pages, as Markdown, kept beside its data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench._messages import Log, silent
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError
 from pytest_mlebench.kaggle.client import Kaggle, Page
 from pytest_mlebench.preparing.files import link_tree
-from pytest_mlebench.store.lock import Say
-from pytest_mlebench.store.progress import silent
-from pytest_mlebench.store.store import Store
 
 Kind = Literal["ours", "kaggle"]
 
@@ -29,41 +27,41 @@ LEFT_OUT = ("rules",)  # a contract between Kaggle and people, not a task
 _CODE = re.compile(r"<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 
 
-def description(competition: Competition, store: Store, kind: Kind, say: Say | None = None) -> str:
+def description(competition: Competition, kept: Path, kind: Kind, log: Log | None = None) -> str:
     """Return the text that the agent is given: our own, or the original one."""
     if kind == "ours" or competition.source != "kaggle":
         return competition.description
-    return original_description(competition, store, say)
+    return original_description(competition, kept, log)
 
 
-def original_description(competition: Competition, store: Store, say: Say | None = None) -> str:
-    """Return the competition's pages as Markdown, fetched once."""
-    path = store.folder(competition) / FILE
+def original_description(competition: Competition, kept: Path, log: Log | None = None) -> str:
+    """Return the competition's pages as Markdown, fetched once and kept in the folder *kept*."""
+    path = kept / FILE
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    with Kaggle(say) as kaggle:
+    with Kaggle(log) as kaggle:
         pages = kaggle.pages(competition.id)
     text = to_markdown(competition, pages)
     try:
         write_text(path, text)
     except OSError:  # a read-only store: fetched again next time
-        (say or silent)(f"{competition.id}: its description cannot be kept in {path.parent}")
+        (log or silent)(f"{competition.id}: its description cannot be kept in {path.parent}")
     return text
 
 
-def with_description(dataset: Dataset, store: Store, kind: Kind, say: Say | None = None) -> Dataset:
+def with_description(dataset: Dataset, kept: Path, kind: Kind, log: Log | None = None) -> Dataset:
     """Return the dataset with the wanted text as ``description.md``.
 
     Where another one lies there (the reference implementation prepares the original) the agent
     sees a view of the public folder: the same files, linked, with the other text.
     """
     competition = dataset.competition
-    text = description(competition, store, kind, say)
+    text = description(competition, kept, kind, log)
     path = dataset.public / "description.md"
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
         return dataset
     name = f"{hashlib.md5(text.encode()).hexdigest()[:12]}-{dataset.public.stat().st_ino}"
-    view = store.folder(competition) / "views" / name
+    view = kept / "views" / name
     try:
         if not view.is_dir():
             _make_view(dataset.public, view, text)

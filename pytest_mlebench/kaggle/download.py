@@ -12,16 +12,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_mlebench._checksums import Digest
 from pytest_mlebench._files import write_text
+from pytest_mlebench._messages import Progress
+from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.kaggle.client import Kaggle, Patience
-from pytest_mlebench.store.progress import Progress, size
-from pytest_mlebench.store.verify import Digest
 
-CHUNK = 1 << 20
-FLUSH = 0.2  # seconds after which even a few bytes are written down
-WINDOW = 60.0  # seconds over which the speed is watched
-SLOWEST = 1000  # bytes per second below which a connection counts as stalled
+CHUNK_BYTES = 1 << 20
+FLUSH_SECONDS = 0.2  # after which even a few bytes are written
+WATCH_SECONDS = 60.0  # over which the speed is measured
+MIN_BYTES_PER_SECOND = 1000  # below which a connection counts as stalled
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,10 @@ class Arrivals(Protocol):
     """Someone who works on the bytes while they arrive."""
 
     def grow(self, size: int) -> None:
-        """Tell how many bytes have arrived."""
+        """Receive how many bytes have arrived."""
 
     def restart(self) -> None:
-        """Tell that they come again from the beginning."""
+        """Receive that they come again from the beginning."""
 
 
 def part_of(target: Path) -> Path:
@@ -172,7 +173,7 @@ class _Transfer:
         except (OSError, ValueError, TypeError):
             return
         with file:
-            while block := file.read(CHUNK):
+            while block := file.read(CHUNK_BYTES):
                 self.digest.update(block)
                 self.have += len(block)
         if not origin.validator or self.have > (origin.total or self.have):
@@ -223,8 +224,8 @@ class _Transfer:
         free = shutil.disk_usage(self.part.parent).free
         if left > free:
             raise DatasetError(
-                f"{self.competition}: {size(left)} are to be downloaded to {self.part.parent}, "
-                f"where {size(free)} are free: free some space"
+                f"{self.competition}: {show_size(left)} are to be downloaded to "
+                f"{self.part.parent}, where {show_size(free)} are free: free some space"
             )
 
     def _receive(self, response: Any, file: Any) -> None:
@@ -232,11 +233,11 @@ class _Transfer:
         blocks: list[bytes] = []
         waiting, last = 0, time.monotonic()
         try:
-            while block := response.raw.read1(CHUNK, decode_content=False):
+            while block := response.raw.read1(CHUNK_BYTES, decode_content=False):
                 blocks.append(block)
                 waiting += len(block)
                 watch.count(len(block))
-                if waiting >= CHUNK or time.monotonic() - last > FLUSH:
+                if waiting >= CHUNK_BYTES or time.monotonic() - last > FLUSH_SECONDS:
                     self._take(file, b"".join(blocks))
                     blocks, waiting, last = [], 0, time.monotonic()
         finally:  # what has come is kept, whatever ends the connection
@@ -253,7 +254,7 @@ class _Transfer:
         self.digest.update(data)
         self.have += len(data)
         self._grown()
-        if not self._complete:  # the end is told once, by the caller
+        if not self._complete:  # the end is reported once, by the caller
             self.progress.transfer(self.competition, self.have, self.origin.total)
 
     def _grown(self) -> None:
@@ -270,9 +271,9 @@ class _Watch:
     def count(self, received: int) -> None:
         self.bytes += received
         elapsed = time.monotonic() - self.since
-        if elapsed < WINDOW:
+        if elapsed < WATCH_SECONDS:
             return
-        if self.bytes < SLOWEST * elapsed:
+        if self.bytes < MIN_BYTES_PER_SECOND * elapsed:
             raise _Stalled
         self.since, self.bytes = time.monotonic(), 0
 

@@ -12,52 +12,49 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench._messages import Log
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError, DatasetError
 from pytest_mlebench.kaggle.client import Kaggle
 from pytest_mlebench.medals import Leaderboard
-from pytest_mlebench.store.lock import Say
-from pytest_mlebench.store.store import Store
 
 FILE = "leaderboard.csv"
-CHUNK = 500_000  # rows of Submissions.csv at a time: the whole has tens of millions
+CHUNK_ROWS = 500_000  # of Submissions.csv at a time: the whole has tens of millions
 
 Team = tuple[str, float]
 
 
-def leaderboard_of(competition: Competition, store: Store) -> Leaderboard:
-    """Return the full leaderboard if the store has it, else the competition's own table."""
-    teams = read_teams(store.folder(competition) / FILE)
+def leaderboard_of(competition: Competition, kept: Path) -> Leaderboard:
+    """Return the full leaderboard if the folder *kept* has it, else the competition's own table."""
+    teams = read_teams(kept / FILE)
     if teams is None:
         return competition.leaderboard
     scores = [score for _, score in teams]
     return Leaderboard.from_scores(scores, lower_is_better=competition.lower_is_better)
 
 
-def with_leaderboard(competition: Competition, store: Store) -> Competition:
-    """Return the competition with the full leaderboard, if the store has it."""
-    return replace(competition, leaderboard=leaderboard_of(competition, store))
+def with_leaderboard(competition: Competition, kept: Path) -> Competition:
+    """Return the competition with the full leaderboard, if the folder *kept* has it."""
+    return replace(competition, leaderboard=leaderboard_of(competition, kept))
 
 
-def fetch_leaderboard(
-    competition: Competition, store: Store, say: Say | None = None
-) -> Leaderboard:
-    """Fetch every page of the private leaderboard from Kaggle and keep it in the store."""
-    with Kaggle(say) as kaggle:
+def fetch_leaderboard(competition: Competition, kept: Path, log: Log | None = None) -> Leaderboard:
+    """Fetch every page of the private leaderboard from Kaggle and keep it in a folder."""
+    with Kaggle(log) as kaggle:
         rows = [(row.team, row.score) for row in kaggle.leaderboard(competition.id)]
-    return _keep(competition, store, rows, "Kaggle")
+    return _keep(competition, kept, rows, "Kaggle")
 
 
 def import_leaderboard(
-    competition: Competition, store: Store, folder: Path, say: Say | None = None
+    competition: Competition, kept: Path, folder: Path, log: Log | None = None
 ) -> Leaderboard:
-    """Take the private leaderboard from a Meta Kaggle folder and keep it in the store."""
+    """Take the private leaderboard from a Meta Kaggle folder and keep it in a folder."""
     for name in ("Teams.csv", "Submissions.csv"):
         if not (folder / name).is_file():
             raise ConfigError(f"{folder}: no {name}, is it a Meta Kaggle folder?")
-    number = _number(competition, folder, say)
+    number = _number(competition, folder, log)
     rows = _meta_rows(folder, number)
-    return _keep(competition, store, rows, f"{folder} for competition {number}")
+    return _keep(competition, kept, rows, f"{folder} for competition {number}")
 
 
 def read_teams(path: Path) -> list[Team] | None:
@@ -77,7 +74,7 @@ def read_teams(path: Path) -> list[Team] | None:
 
 
 def _keep(
-    competition: Competition, store: Store, rows: Sequence[tuple[str, str]], where: str
+    competition: Competition, kept: Path, rows: Sequence[tuple[str, str]], where: str
 ) -> Leaderboard:
     teams = list(_scored(rows))
     if not teams:
@@ -87,8 +84,8 @@ def _keep(
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(("team", "score"))
     writer.writerows((team, repr(score)) for team, score in teams)
-    write_text(store.folder(competition) / FILE, file.getvalue())
-    return leaderboard_of(competition, store)
+    write_text(kept / FILE, file.getvalue())
+    return leaderboard_of(competition, kept)
 
 
 def _scored(rows: Iterable[tuple[str, str]]) -> Iterable[Team]:
@@ -102,12 +99,12 @@ def _scored(rows: Iterable[tuple[str, str]]) -> Iterable[Team]:
             yield team, value
 
 
-def _number(competition: Competition, folder: Path, say: Say | None) -> int:
+def _number(competition: Competition, folder: Path, log: Log | None) -> int:
     """Return Kaggle's number of a competition: from the folder, else from Kaggle itself."""
     path = folder / "Competitions.csv"
     if not path.is_file():
         try:
-            with Kaggle(say) as kaggle:
+            with Kaggle(log) as kaggle:
                 return kaggle.competition_number(competition.id)
         except ConfigError as error:
             raise ConfigError(
@@ -138,7 +135,7 @@ def _meta_rows(folder: Path, number: int) -> list[tuple[str, str]]:
 def _private_scores(path: Path, wanted: set[int]) -> dict[int, str]:
     """Return the private scores of some submissions, in full precision where it is given."""
     full, shown = "PrivateScoreFullPrecision", "PrivateScoreLeaderboardDisplay"
-    found = _read(path, ["Id", full, shown], optional=(full, shown), chunksize=CHUNK)
+    found = _read(path, ["Id", full, shown], optional=(full, shown), chunksize=CHUNK_ROWS)
     scores: dict[int, str] = {}
     with _readable(path):
         for part in found:

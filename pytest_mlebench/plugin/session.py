@@ -134,8 +134,9 @@ class MleSession:
             if settings.missing == "skip" and store.find(competition) is None:
                 pytest.skip(str(error))
             raise
-        dataset = replace(dataset, competition=with_leaderboard(competition, store))
-        return with_description(dataset, store, settings.description)
+        kept = store.folder(competition)
+        dataset = replace(dataset, competition=with_leaderboard(competition, kept))
+        return with_description(dataset, kept, settings.description)
 
     def run(
         self,

@@ -15,7 +15,7 @@ from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing.split import split_list
 from pytest_mlebench.preparing.tables import read_json, write_json
 
-SMALL = 5  # categories with fewer images are not split at random
+MIN_SPLIT_IMAGES = 5  # categories with fewer images are not split at random
 
 Record = dict[str, Any]
 Pair = tuple[Record, Record]  # an annotation and its image
@@ -47,7 +47,7 @@ def write_coco(data: Any, path: Path) -> None:
 
 
 def split_categories(
-    data: Record, test: float, *, small: int = SMALL
+    data: Record, test: float, *, small: int = MIN_SPLIT_IMAGES
 ) -> tuple[list[Pair], list[Pair]]:
     """Return the train pairs, category after category, and the test pairs, shuffled.
 

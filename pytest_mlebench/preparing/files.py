@@ -18,7 +18,7 @@ from pathlib import Path
 from pytest_mlebench.errors import PreparationError
 
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
-_AT_A_TIME = 16_384  # there may be millions: never all at once
+_BATCH_FILES = 16_384  # there may be millions: never all at once
 _WORKERS = min(8, os.cpu_count() or 1)
 
 
@@ -86,7 +86,7 @@ def _link_all(pairs: Iterable[tuple[str, str]]) -> None:
     rest = iter(pairs)
     made: set[str] = set()
     with ThreadPoolExecutor(_WORKERS) as pool:
-        while work := list(islice(rest, _AT_A_TIME)):
+        while work := list(islice(rest, _BATCH_FILES)):
             folders: dict[str, list[tuple[str, str]]] = defaultdict(list)
             for source, target in work:
                 folders[target.rpartition("/")[0]].append((source, target))

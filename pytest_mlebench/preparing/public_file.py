@@ -9,13 +9,13 @@ from pathlib import Path
 from pytest_mlebench._files import atomic_file
 from pytest_mlebench.errors import PreparationError
 
-TIMEOUT = 60.0  # seconds without a byte
+TIMEOUT_SECONDS = 60.0  # without a byte
 
 
 def fetch(url: str, target: Path, *, max_bytes: int) -> None:
     """Write what is at *url* to *target*, whole or not at all."""
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
             content = response.read(max_bytes + 1)
             if response.length:  # what was announced and has not come
                 raise http.client.IncompleteRead(content, response.length)

@@ -16,8 +16,13 @@ from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing.files import require
 from pytest_mlebench.preparing.tables import reading
 
-CHECKSUM = 4
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # the wire types of protobuf
+CHECKSUM_BYTES = 4
+VARINT, FIXED64, BYTES, FIXED32 = (
+    0,
+    1,
+    2,
+    5,
+)  # the wire types of protobuf (protobuf.dev/programming-guides/encoding)
 FIXED = {FIXED64: 8, FIXED32: 4}
 
 
@@ -29,13 +34,13 @@ def read_texts(path: Path, feature: str) -> list[str]:
 
 
 def _records(file: IO[bytes], path: Path) -> Iterator[memoryview]:
-    while head := file.read(8 + CHECKSUM):
-        if len(head) == 8 + CHECKSUM:
+    while head := file.read(8 + CHECKSUM_BYTES):
+        if len(head) == 8 + CHECKSUM_BYTES:
             (length,) = struct.unpack("<Q", head[:8])
             left = path.stat().st_size - file.tell()
-            if length + CHECKSUM <= left:
+            if length + CHECKSUM_BYTES <= left:
                 yield memoryview(file.read(length))
-                file.seek(CHECKSUM, 1)
+                file.seek(CHECKSUM_BYTES, 1)
                 continue
         raise PreparationError(f"{path} ends within a record")
 

@@ -11,22 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_mlebench._messages import Log, Progress, silent
+from pytest_mlebench._units import show_size
 from pytest_mlebench.archives.entries import nearest
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError, MlebenchError
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.store.lock import Say
 from pytest_mlebench.store.obtain import KeepRaw, Place, find_source
-from pytest_mlebench.store.progress import Progress, silent, size, told
+from pytest_mlebench.store.progress import as_progress
 from pytest_mlebench.store.store import Store
 
 T = TypeVar("T")
 
-PROBES = 8  # questions to Kaggle at a time
+MAX_REQUESTS = 8  # to Kaggle at a time
 USUAL_RATIO = 2  # of the bytes of a dataset to those of its zip
-HIGHEST_RATIO = 30
+MAX_RATIO = 30
 
 
 @dataclass(frozen=True)
@@ -55,31 +56,31 @@ def prepare_selection(
     keep_raw: KeepRaw = "none",
     source: Path | None = None,
     verify: bool = True,
-    progress: Say | None = None,
+    progress: Log | None = None,
 ) -> list[Preparation]:
     """Prepare competitions; one that fails does not keep the others from being prepared."""
     competitions = [registry.load(competition_id) for competition_id in ids]
-    teller = _Stoppable(told(progress or silent))
-    preflight(competitions, store, jobs=jobs, keep_raw=keep_raw, source=source, progress=teller)
+    stoppable = _Stoppable(as_progress(progress or silent))
+    preflight(competitions, store, jobs=jobs, keep_raw=keep_raw, source=source, progress=stoppable)
 
     def prepare(competition: Competition) -> Preparation:
         try:
             dataset = store.ensure(
                 competition,
                 verify=verify,
-                progress=teller,
+                progress=stoppable,
                 keep_raw=keep_raw,
                 source=source,
                 apart=jobs > 1,
             )
         except MlebenchError as error:
-            teller(f"{competition.id}: failed")
+            stoppable(f"{competition.id}: failed")
             return Preparation(competition, None, error)
         return Preparation(competition, dataset, None)
 
     if jobs == 1:
         return [prepare(competition) for competition in competitions]
-    return _in_threads(prepare, competitions, jobs, teller)
+    return _in_threads(prepare, competitions, jobs, stoppable)
 
 
 def preflight(
@@ -89,7 +90,7 @@ def preflight(
     jobs: int = 1,
     keep_raw: KeepRaw = "none",
     source: Path | None = None,
-    progress: Say | None = None,
+    progress: Log | None = None,
 ) -> None:
     """Raise ConfigError, before anything is downloaded, for all that would fail later.
 
@@ -103,34 +104,34 @@ def preflight(
     places = [Place(each, store.folder(each)) for each in missing]
     wanted = [place for place in places if place.needs_download()]
     found = [_found(place) for place in places if place not in wanted]
-    say = progress or silent
-    _check_access(wanted, say)
+    log = progress or silent
+    _check_access(wanted, log)
     try:
-        _check_space(store.root, found + _published(wanted, say), jobs, keep_raw)
+        _check_space(store.root, found + _published(wanted, log), jobs, keep_raw)
     except ConfigError:  # before we refuse, let us see how large the zips really are
-        sizes = _ask(wanted, lambda kaggle, name: kaggle.size(name) or 0, say)
+        sizes = _ask(wanted, lambda kaggle, name: kaggle.size(name) or 0, log)
         pairs = zip(wanted, sizes, strict=True)
         needs = [_need(place.competition, packed) for place, packed in pairs]
         _check_space(store.root, found + needs, jobs, keep_raw)
 
 
-def _ask(places: Sequence[Place], question: Callable[[Kaggle, str], T], say: Say) -> list[T]:
+def _ask(places: Sequence[Place], question: Callable[[Kaggle, str], T], log: Log) -> list[T]:
     """Ask Kaggle about several competitions at a time."""
 
     def ask(place: Place) -> T:
-        with Kaggle(say) as kaggle:
+        with Kaggle(log) as kaggle:
             return question(kaggle, place.competition.id)
 
-    with ThreadPoolExecutor(min(PROBES, max(1, len(places)))) as pool:
+    with ThreadPoolExecutor(min(MAX_REQUESTS, max(1, len(places)))) as pool:
         return list(pool.map(ask, places))
 
 
-def _check_access(places: Sequence[Place], say: Say) -> None:
+def _check_access(places: Sequence[Place], log: Log) -> None:
     """Raise ConfigError naming all the competitions that cannot be downloaded."""
     if not places:
         return
     Kaggle().__exit__()  # without any credentials, one complaint is enough
-    say(f"asking Kaggle for {len(places)} competition(s)")
+    log(f"asking Kaggle for {len(places)} competition(s)")
 
     def check(kaggle: Kaggle, name: str) -> ConfigError | None:
         try:
@@ -140,7 +141,7 @@ def _check_access(places: Sequence[Place], say: Say) -> None:
         return None
 
     names = [place.competition.id for place in places]
-    answers = list(zip(names, _ask(places, check, say), strict=True))
+    answers = list(zip(names, _ask(places, check, log), strict=True))
     refused, unknown = (
         sorted(name for name, error in answers if isinstance(error, kind))
         for kind in (RulesNotAccepted, NoSuchCompetition)
@@ -182,10 +183,10 @@ def _found(place: Place) -> Need:
     return Need(0, _need(place.competition, packed).unpacked)
 
 
-def _published(places: Sequence[Place], say: Say) -> list[Need]:
+def _published(places: Sequence[Place], log: Log) -> list[Need]:
     """Return what downloads will take at most: by the published sizes, else by Kaggle's lists."""
     unknown = [place for place in places if place.competition.size_gb is None]
-    listed = _ask(unknown, Kaggle.listed_size, say) if unknown else []
+    listed = _ask(unknown, Kaggle.listed_size, log) if unknown else []
     sizes = [int((place.competition.size_gb or 0) * 1e9) for place in places]
     return [Need(size, size) for size in (*sizes, *(size or 0 for size in listed))]
 
@@ -194,7 +195,7 @@ def _need(competition: Competition, packed: int) -> Need:
     """Return what a zip of *packed* bytes takes: the published size, if it can hold that."""
     if competition.size_gb is None:
         return Need(packed, USUAL_RATIO * packed)
-    return Need(packed, min(int(competition.size_gb * 1e9), HIGHEST_RATIO * packed))
+    return Need(packed, min(int(competition.size_gb * 1e9), MAX_RATIO * packed))
 
 
 def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw) -> None:
@@ -209,8 +210,9 @@ def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw
     free = shutil.disk_usage(nearest(root)).free
     if wanted > free:
         raise ConfigError(
-            f"the selection needs about {size(wanted)} in {root}, where {size(free)} are free: "
-            "free some space, choose another store with --mle-data-dir, or a smaller selection"
+            f"the selection needs about {show_size(wanted)} in {root}, "
+            f"where {show_size(free)} are free: free some space, "
+            "choose another store with --mle-data-dir, or a smaller selection"
         )
 
 
@@ -218,14 +220,14 @@ def _in_threads(
     prepare: Callable[[Competition], Preparation],
     competitions: Sequence[Competition],
     jobs: int,
-    teller: _Stoppable,
+    stoppable: _Stoppable,
 ) -> list[Preparation]:
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="mle-prepare")
     try:
         futures = {pool.submit(prepare, each): each.id for each in competitions}
         preparations = {futures[done]: done.result() for done in as_completed(futures)}
     except BaseException:
-        teller.stop.set()  # an interrupt: downloads end at their next block
+        stoppable.stop.set()  # an interrupt: downloads end at their next block
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -4,6 +4,11 @@ Two locks in one. The operating system's file lock is let go the moment its hold
 network file systems keep it to one host or know none. So the holder also leaves a lease, a small
 file that it renews every few seconds; who finds a lease that has not been renewed for a while, by
 its own clock, takes it over.
+
+``filelock.SoftFileLease`` is no replacement. It notices a dead process of this host at once and,
+where two names can be exchanged in one step (``renameat2``), takes over the lease of a dead host.
+On NFS and SMB, where stores of several hosts are, they cannot be exchanged: there it takes over
+neither and waits until somebody removes its file (see ``break_lock_file`` in filelock 4.2).
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +28,12 @@ from pathlib import Path
 from filelock import FileLock, SoftFileLock, Timeout
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench._messages import Log
 
-RENEW = 5.0
-STALE = 300.0  # long enough for a holder whose one busy call keeps all its threads waiting
-REMIND = 60.0
-UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
-
-Say = Callable[[str], None]
+RENEW_SECONDS = 5.0
+STALE_SECONDS = 300.0  # long enough for a holder whose one busy call keeps all its threads waiting
+REMIND_SECONDS = 60.0
+UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}  # flock(2), link(2)
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,10 @@ class Busy(Exception):
 
 @contextmanager
 def exclusive(
-    folder: Path, name: str, say: Say, *, wait: bool = True, stale: float = STALE
+    folder: Path, name: str, log: Log, *, wait: bool = True, stale: float = STALE_SECONDS
 ) -> Iterator[str]:
     """Hold *folder* alone, waiting for whoever holds it; yield the name of this turn."""
-    waiting = _Waiting(name, say) if wait else None
+    waiting = _Waiting(name, log) if wait else None
     lock, native = _file_lock(folder, waiting)
     me = Holder.me()
     lease = _Lease(folder / ".lease", me)
@@ -93,22 +97,22 @@ def _file_lock(folder: Path, waiting: _Waiting | None) -> tuple[FileLock | None,
 
 
 class _Waiting:
-    """Say for whom one waits: at once, and every minute after."""
+    """Log who is waited for: at once, and every minute after."""
 
-    def __init__(self, name: str, say: Say) -> None:
-        self.name, self.say = name, say
+    def __init__(self, name: str, log: Log) -> None:
+        self.name, self.log = name, log
         self.began = 0.0
-        self.told = 0.0
+        self.logged = 0.0
 
     def on(self, holder: tuple[Holder, int] | None) -> None:
         now = time.monotonic()
         self.began = self.began or now
-        if self.told and now - self.told < REMIND:
+        if self.logged and now - self.logged < REMIND_SECONDS:
             return
-        self.told = now
+        self.logged = now
         who = f"process {holder[0].pid} on {holder[0].host}" if holder else "another process"
         since = f" for {now - self.began:.0f} s" if now - self.began >= 1 else ""
-        self.say(f"{self.name}: {who} is preparing it, waiting{since}")
+        self.log(f"{self.name}: {who} is preparing it, waiting{since}")
 
 
 class _Lease:
@@ -183,7 +187,7 @@ class _Lease:
             thread.join()
 
     def _renew(self, stop: threading.Event) -> None:
-        while not stop.wait(RENEW):
+        while not stop.wait(RENEW_SECONDS):
             self.beat += 1
             with suppress(OSError):  # a full disk must not end the work that may free it
                 write_text(self.path, self._text())

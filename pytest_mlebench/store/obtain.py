@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from pytest_mlebench._checksums import md5
 from pytest_mlebench._files import write_text
+from pytest_mlebench._messages import Progress
 from pytest_mlebench.archives.archive import extract, kind
 from pytest_mlebench.archives.streaming import EarlyUnzip
 from pytest_mlebench.archives.unzip import Done, unzip
@@ -17,8 +19,6 @@ from pytest_mlebench.errors import DatasetError, MlebenchError, PreparationError
 from pytest_mlebench.kaggle.client import Kaggle
 from pytest_mlebench.kaggle.download import dispose_of, download, part_of, read_zip, remove_zip
 from pytest_mlebench.preparing.files import link_tree
-from pytest_mlebench.store.progress import Progress
-from pytest_mlebench.store.verify import md5
 
 KeepRaw = Literal["none", "zip", "all"]
 Origin = dict[str, str | int]

@@ -1,66 +1,59 @@
-"""What a long preparation tells the person who waits for it."""
+"""How a long preparation is shown to the person who waits for it."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-EVERY = 10.0  # seconds between two lines about one download
+from pytest_mlebench._messages import Log, Progress
+from pytest_mlebench._units import show_duration, show_size
 
-
-class Progress(Protocol):
-    """Something that can be told a sentence, and how far a download is."""
-
-    def __call__(self, text: str) -> None:
-        """Tell a sentence."""
-
-    def transfer(self, name: str, done: int, total: int | None) -> None:
-        """Tell how many bytes of how many have arrived; the end is ``done == total``."""
+SECONDS_BETWEEN_LINES = 10.0  # about one download
 
 
 class Lines:
     """Plain lines, for logs and terminals without cursor."""
 
-    def __init__(self, say: Callable[[str], None], every: float = EVERY) -> None:
-        self.say = say
+    def __init__(self, log: Log, every: float = SECONDS_BETWEEN_LINES) -> None:
+        self.log = log
         self.every = every
         self._lock = threading.Lock()
         self._rates: dict[str, TransferRate] = {}
 
     def __call__(self, text: str) -> None:
-        self.say(text)
+        self.log(text)
 
     def transfer(self, name: str, done: int, total: int | None) -> None:
-        """Tell a download's progress, now and then."""
+        """Show a download's progress, now and then."""
         with self._lock:
             rate = self._rates.setdefault(name, TransferRate(done))
             if done == total:
                 del self._rates[name]
-                line = f"{name}: {size(done)} downloaded, {size(rate.average(done))}/s"
+                line = f"{name}: {show_size(done)} downloaded, {show_size(rate.average(done))}/s"
             elif rate.due(self.every):
                 line = f"{name}: {rate.line(done, total)}"
             else:
                 return
-        self.say(line)
+        self.log(line)
 
 
 class TransferRate:
     """How fast a download is, from where it began."""
 
     def __init__(self, done: int) -> None:
-        self.began = self.told = time.monotonic()
+        self.began = self.shown = time.monotonic()
         self.first = done
 
     def due(self, every: float) -> bool:
-        """Tell whether it is time for another line."""
+        """Return whether it is time for another line."""
         now = time.monotonic()
-        if now - self.told < every:
+        if now - self.shown < every:
             return False
-        self.told = now
+        self.shown = now
         return True
 
     def average(self, done: int) -> float:
@@ -71,9 +64,10 @@ class TransferRate:
         """Return bytes, share, speed and the time left."""
         speed = self.average(done)
         if not total:
-            return f"{size(done)}, {size(speed)}/s"
-        left = f", {duration((total - done) / speed)} left" if speed else ""
-        return f"{size(done)} of {size(total)} ({done / total:.0%}), {size(speed)}/s{left}"
+            return f"{show_size(done)}, {show_size(speed)}/s"
+        far = f"{show_size(done)} of {show_size(total)} ({done / total:.0%})"
+        left = f", {show_time_left((total - done) / speed)} left" if speed else ""
+        return f"{far}, {show_size(speed)}/s{left}"
 
 
 class Bars:
@@ -117,31 +111,14 @@ def on_terminal() -> Iterator[Progress]:
         yield Bars(bars)
 
 
-def told(say: Callable[[str], None] | Progress) -> Progress:
-    """Return a progress for anything that can be told a sentence."""
-    return cast(Progress, say) if hasattr(say, "transfer") else Lines(say)
+def as_progress(log: Log | Progress) -> Progress:
+    """Return a progress for anything that receives messages."""
+    return cast(Progress, log) if hasattr(log, "transfer") else Lines(log)
 
 
-def silent(text: str) -> None:
-    """Take a sentence and tell nobody."""
-    del text
-
-
-def size(count: float) -> str:
-    """Return a number of bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
-def duration(seconds: float) -> str:
-    """Return a time span for people."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+def show_time_left(seconds: float) -> str:
+    """Return a time span as exactly as it can be foretold: in seconds, above that in minutes."""
+    return show_duration(round(seconds) if seconds < 60 else 60 * round(seconds / 60))
 
 
 def _write(text: str) -> None:

@@ -11,16 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_mlebench._checksums import md5
+from pytest_mlebench._messages import Log, Progress, silent
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.kaggle.download import forget_zip
 from pytest_mlebench.store import verify
 from pytest_mlebench.store.child import prepare_apart
-from pytest_mlebench.store.lock import Busy, Say, exclusive
+from pytest_mlebench.store.lock import Busy, exclusive
 from pytest_mlebench.store.marker import Marker, Verified, code_hash, read_marker
 from pytest_mlebench.store.obtain import KeepRaw, Place, clear, keep, leftovers, obtain
-from pytest_mlebench.store.progress import Progress, silent, told
+from pytest_mlebench.store.progress import as_progress
 from pytest_mlebench.store.swap import exchange
 
 logger = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ class Store:
         *,
         prepare: bool = True,
         verify: bool = True,
-        progress: Say | None = None,
+        progress: Log | None = None,
         keep_raw: KeepRaw = "none",
         source: Path | None = None,
         apart: bool = False,
@@ -87,7 +89,7 @@ class Store:
                 f"{competition.id}: not prepared in {self.root}: "
                 f"run pytest-mlebench prepare --competition {competition.id}"
             )
-        wanted = _Wanted(verify, keep_raw, source, apart, told(progress or logger.info))
+        wanted = _Wanted(verify, keep_raw, source, apart, as_progress(progress or logger.info))
         with _our_errors(competition, self.root), self._turn(competition, wanted) as scratch:
             found = self.find(competition)  # while we waited, somebody may have made it
             if found is None:
@@ -205,7 +207,7 @@ def _marker(
         verified=verified,
         prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
         files={
-            name: {"md5": sums.get(name) or verify.md5(path), "bytes": path.stat().st_size}
+            name: {"md5": sums.get(name) or md5(path), "bytes": path.stat().st_size}
             for name, path in files.items()
         },
     )

@@ -7,12 +7,14 @@ import os
 import sys
 from pathlib import Path
 
+# renameat2(2): relative names are below the current folder (linux/fcntl.h), both names change
+# places (linux/fs.h).
 AT_FDCWD = -100
-RENAME_EXCHANGE = 2
+RENAME_EXCHANGE = 1 << 1
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange two existing paths; tell whether that was possible, else nothing has happened."""
+    """Exchange two existing paths; return whether that was possible, else nothing has happened."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import queue
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_mlebench._checksums import md5
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import DatasetError
 
 CONTENT = "content:"  # such a sum is of what a table says, not of how it was written
-SHOWN = 5
+SHOWN_FILES = 5
 
 
 @dataclass(frozen=True)
@@ -35,44 +34,6 @@ class Comparison:
 
     sums: dict[str, str]
     wrong: list[Mismatch]
-
-
-def md5(path: Path) -> str:
-    """Return the md5 sum of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-class Digest:
-    """An md5 sum taken in a thread of its own, beside the work that brings the bytes."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.md5(usedforsecurity=False)
-        self._blocks: queue.Queue[bytes | None] = queue.Queue(maxsize=32)
-        self._thread: threading.Thread | None = None
-
-    def update(self, block: bytes) -> None:
-        """Add some bytes; wait if too many are waiting already."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True, name="mle-md5")
-            self._thread.start()
-        self._blocks.put(block)
-
-    def close(self) -> None:
-        """Wait until every byte is counted."""
-        if self._thread is not None:
-            self._blocks.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def hexdigest(self) -> str:
-        """Return the sum of all the bytes."""
-        self.close()
-        return self._digest.hexdigest()
-
-    def _run(self) -> None:
-        while (block := self._blocks.get()) is not None:
-            self._digest.update(block)
 
 
 def expected(competition: Competition) -> dict[str, str]:
@@ -103,8 +64,8 @@ def verify(competition: Competition, prepared: Path, remedy: str) -> Comparison:
     wrong = comparison.wrong
     if not wrong:
         return comparison
-    shown = "; ".join(map(str, wrong[:SHOWN]))
-    more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+    shown = "; ".join(map(str, wrong[:SHOWN_FILES]))
+    more = f"; and {len(wrong) - SHOWN_FILES} more" if len(wrong) > SHOWN_FILES else ""
     raise DatasetError(
         f"{competition.id}: {len(wrong)} prepared file(s) differ from the published checksums: "
         f"{shown}{more}: {remedy}, or accept them with --mle-verify=off or prepare --verify off"

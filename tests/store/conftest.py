@@ -50,8 +50,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def kaggle(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KaggleServer]:
     """Start a Kaggle that the real client finds, with waits too short to notice."""
     del home
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(client, "FIRST_RATE_WAIT", 0.01)
+    monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(client, "FIRST_RATE_WAIT_SECONDS", 0.01)
     with KaggleServer() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)

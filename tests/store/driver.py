@@ -135,7 +135,7 @@ TASKS: dict[str, Callable[..., None]] = {
 
 def main() -> None:
     """Do one task after the other, as the lines of the standard input say."""
-    client.FIRST_WAIT = 0.05
+    client.FIRST_WAIT_SECONDS = 0.05
     for line in sys.stdin:
         environment, name, *arguments = json.loads(line)
 

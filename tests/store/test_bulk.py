@@ -10,6 +10,7 @@ import pytest
 from kaggle_server import Fault, KaggleServer
 from store_files import PREPARE, MakeCompetition, tree, zipped
 
+from pytest_mlebench._units import show_size
 from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
@@ -147,7 +148,7 @@ def test_space_is_checked_over_the_whole_selection(
     monkeypatch.setattr(bulk.shutil, "disk_usage", lambda _: Usage(0, 0, needed - 1))
     with pytest.raises(ConfigError) as caught:
         preflight(competitions, store, jobs=jobs, keep_raw=keep_raw)
-    figure = f"{needed / 1000:.1f} kB"
+    figure = show_size(needed)
     assert str(caught.value) == (
         f"the selection needs about {figure} in {store.root}, where {figure} are free: "
         "free some space, choose another store with --mle-data-dir, or a smaller selection"
@@ -177,7 +178,7 @@ def test_a_published_size_counts_more_than_a_guess(
     big = replace(make_competition("big", source="kaggle"), size_gb=published * 1e-5)
     needed = (2 * factor + 1) * 10_000
     monkeypatch.setattr(bulk.shutil, "disk_usage", lambda _: Usage(0, 0, needed - 1))
-    with pytest.raises(ConfigError, match=f"needs about {needed / 1000:.1f} kB"):
+    with pytest.raises(ConfigError, match=f"needs about {show_size(needed)}"):
         preflight([big], store)
     monkeypatch.setattr(bulk.shutil, "disk_usage", lambda _: Usage(0, 0, needed))
     preflight([big], store)

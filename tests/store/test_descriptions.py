@@ -10,7 +10,6 @@ from store_files import MakeCompetition
 
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.kaggle.descriptions import description, original_description
-from pytest_mlebench.store.store import Store
 
 PAGES = [
     {"name": "rules", "content": "<p>No.</p>"},
@@ -51,9 +50,9 @@ def test_pages_become_markdown(
     kaggle.add("tiny", b"zip")
     kaggle.page_lists["tiny"] = PAGES
     competition = make_competition(source="kaggle")
-    store = Store(tmp_path / "data")
-    assert original_description(competition, store) == MARKDOWN
-    assert original_description(competition, store) == MARKDOWN
+    kept = tmp_path / "data" / "tiny"
+    assert original_description(competition, kept) == MARKDOWN
+    assert original_description(competition, kept) == MARKDOWN
     assert kaggle.count("ListCompetitionPages") == 1
     assert (tmp_path / "data" / "tiny" / "description.kaggle.md").read_text() == MARKDOWN
 
@@ -63,11 +62,11 @@ def test_the_kind_decides(
 ) -> None:
     kaggle.add("tiny", b"zip")
     kaggle.page_lists["tiny"] = PAGES
-    store = Store(tmp_path / "data")
+    kept = tmp_path / "data" / "tiny"
     competition = make_competition(source="kaggle")
-    assert description(competition, store, "ours") == "# tiny\n"
-    assert description(competition, store, "kaggle") == MARKDOWN
-    assert description(make_competition("made"), store, "kaggle") == "# made\n"
+    assert description(competition, kept, "ours") == "# tiny\n"
+    assert description(competition, kept, "kaggle") == MARKDOWN
+    assert description(make_competition("made"), kept, "kaggle") == "# made\n"
 
 
 def test_a_competition_without_pages_says_so(
@@ -75,7 +74,7 @@ def test_a_competition_without_pages_says_so(
 ) -> None:
     kaggle.add("tiny", b"zip")
     with pytest.raises(DatasetError) as caught:
-        original_description(make_competition(source="kaggle"), Store(tmp_path / "data"))
+        original_description(make_competition(source="kaggle"), tmp_path / "data" / "tiny")
     assert str(caught.value) == (
         "tiny: Kaggle has no description of it, use --mle-description=ours"
     )
@@ -89,6 +88,6 @@ def test_a_store_that_cannot_keep_it_says_so(
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "tiny").write_text("in the way")
     said: list[str] = []
-    store = Store(tmp_path / "data")
-    assert original_description(make_competition(source="kaggle"), store, said.append) == MARKDOWN
+    kept = tmp_path / "data" / "tiny"
+    assert original_description(make_competition(source="kaggle"), kept, said.append) == MARKDOWN
     assert said == [f"tiny: its description cannot be kept in {tmp_path / 'data' / 'tiny'}"]

@@ -50,10 +50,10 @@ def test_progress_tells_speed_and_time_left(fetch: Fetch, kaggle: KaggleServer) 
     kaggle.rate = 500_000
     fetch()
     assert any(
-        line.startswith("some: ") and " of 300.0 kB (" in line and line.endswith(" s left")
+        line.startswith("some: ") and " of 300kB (" in line and line.endswith("s left")
         for line in fetch.said
     )
-    assert fetch.said[-1].startswith("some: 300.0 kB downloaded, ")
+    assert fetch.said[-1].startswith("some: 300kB downloaded, ")
 
 
 def test_the_blob_store_gets_no_credentials(fetch: Fetch, kaggle: KaggleServer) -> None:
@@ -80,12 +80,12 @@ def test_a_broken_connection_is_taken_up_where_it_broke(fetch: Fetch, kaggle: Ka
 def test_many_broken_connections_are_survived_as_long_as_something_comes(
     fetch: Fetch, kaggle: KaggleServer
 ) -> None:
-    kaggle.faults["blob"].extend(Fault(cut_after=20_000) for _ in range(client.RETRIES + 4))
+    kaggle.faults["blob"].extend(Fault(cut_after=20_000) for _ in range(client.MAX_RETRIES + 4))
     assert fetch().md5 == MD5
 
 
 def test_a_connection_that_brings_nothing_is_given_up(fetch: Fetch, kaggle: KaggleServer) -> None:
-    kaggle.faults["blob"].extend(Fault(cut_after=0) for _ in range(client.RETRIES + 1))
+    kaggle.faults["blob"].extend(Fault(cut_after=0) for _ in range(client.MAX_RETRIES + 1))
     with pytest.raises(DatasetError) as caught:
         fetch()
     assert str(caught.value).startswith("some: the connection broke at 0 bytes (")
@@ -154,7 +154,7 @@ def test_a_body_without_length_ends_where_it_ends(fetch: Fetch, kaggle: KaggleSe
 def test_a_stalled_connection_is_replaced(
     fetch: Fetch, kaggle: KaggleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "READ_TIMEOUT", 0.3)
+    monkeypatch.setattr(client, "READ_SECONDS", 0.3)
     kaggle.faults["blob"].append(Fault(stall_after=100_000))
     assert fetch().md5 == MD5
     assert ranges(kaggle) == [None, "bytes=100000-"]
@@ -163,7 +163,7 @@ def test_a_stalled_connection_is_replaced(
 def test_a_trickling_connection_is_replaced(
     fetch: Fetch, kaggle: KaggleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "WINDOW", 0.3)
+    monkeypatch.setattr(module, "WATCH_SECONDS", 0.3)
     kaggle.faults["blob"].append(Fault(stall_after=100, trickle=True))
     assert fetch().md5 == MD5
     assert any("the download has stalled at" in line for line in fetch.said)
@@ -172,7 +172,7 @@ def test_a_trickling_connection_is_replaced(
 def test_a_first_request_without_answer_is_repeated(
     fetch: Fetch, kaggle: KaggleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "READ_TIMEOUT", 0.3)
+    monkeypatch.setattr(client, "READ_SECONDS", 0.3)
     kaggle.faults["DownloadDataFiles"].append(Fault(stall_after=0))
     assert fetch().md5 == MD5
     assert any(line.startswith("some: no answer from Kaggle (") for line in fetch.said)
@@ -190,8 +190,10 @@ def test_too_many_requests_are_waited_for_visibly(fetch: Fetch, kaggle: KaggleSe
 def test_too_many_requests_for_too_long_end(
     fetch: Fetch, kaggle: KaggleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
-    kaggle.faults["DownloadDataFiles"].extend(Fault(429) for _ in range(client.RATE_RETRIES + 1))
+    monkeypatch.setattr(client, "MAX_WAIT_SECONDS", 0.01)
+    kaggle.faults["DownloadDataFiles"].extend(
+        Fault(429) for _ in range(client.MAX_RATE_RETRIES + 1)
+    )
     with pytest.raises(DatasetError) as caught:
         fetch()
     assert str(caught.value) == (
@@ -265,8 +267,8 @@ def test_a_download_that_the_disk_cannot_hold_is_not_begun(
     with pytest.raises(DatasetError) as caught:
         fetch()
     assert str(caught.value) == (
-        f"some: 300.0 kB are to be downloaded to {fetch.target.parent}, "
-        "where 300.0 kB are free: free some space"
+        f"some: 300kB are to be downloaded to {fetch.target.parent}, "
+        "where 300kB are free: free some space"
     )
     assert not fetch.target.with_name("some.zip.part").exists()
 

@@ -46,7 +46,7 @@ def test_a_competition_is_downloaded_verified_and_prepared(
     assert dataset.answers.read_text().startswith("id,y\n15,1\n")
     assert [line.partition(",")[0] for line in said] == [
         "tiny: downloading",
-        f"tiny: {len(kaggle.blobs['tiny'].data)} B downloaded",
+        f"tiny: {len(kaggle.blobs['tiny'].data)}B downloaded",
         "tiny: unpacking tiny.zip",
         "tiny: preparing",
         "tiny: prepared",

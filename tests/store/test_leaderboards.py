@@ -18,12 +18,11 @@ from pytest_mlebench.kaggle.leaderboards import (
     with_leaderboard,
 )
 from pytest_mlebench.medals import Medal
-from pytest_mlebench.store.store import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "data")
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "tiny"
 
 
 @pytest.fixture
@@ -31,50 +30,48 @@ def competition(make_competition: MakeCompetition) -> Competition:
     return make_competition(source="kaggle")
 
 
-def test_every_page_is_fetched(
-    kaggle: KaggleServer, store: Store, competition: Competition
-) -> None:
+def test_every_page_is_fetched(kaggle: KaggleServer, kept: Path, competition: Competition) -> None:
     kaggle.add("tiny", b"zip")
     kaggle.boards["tiny"] = [(f"team, {i}", f"{1 - i / 1000}") for i in range(123)]
-    board = fetch_leaderboard(competition, store)
+    board = fetch_leaderboard(competition, kept)
     assert board.teams == 123
     assert board.gold == 0.991  # the tenth of 100 to 249 teams
     assert kaggle.count("GetLeaderboard") == 3
-    again = leaderboard_of(competition, store)
+    again = leaderboard_of(competition, kept)
     assert again == board
 
 
 def test_teams_without_a_score_do_not_count(
-    kaggle: KaggleServer, store: Store, competition: Competition
+    kaggle: KaggleServer, kept: Path, competition: Competition
 ) -> None:
     kaggle.add("tiny", b"zip")
     kaggle.boards["tiny"] = [("a", "0.5"), ("b", ""), ("c", "nan"), ("d", "0.25")]
-    assert fetch_leaderboard(competition, store).teams == 2
+    assert fetch_leaderboard(competition, kept).teams == 2
 
 
 def test_a_leaderboard_without_scores_is_refused(
-    kaggle: KaggleServer, store: Store, competition: Competition
+    kaggle: KaggleServer, kept: Path, competition: Competition
 ) -> None:
     kaggle.add("tiny", b"zip")
     kaggle.boards["tiny"] = []
     with pytest.raises(DatasetError) as caught:
-        fetch_leaderboard(competition, store)
+        fetch_leaderboard(competition, kept)
     assert str(caught.value) == "tiny: Kaggle has no scores of any team"
 
 
 def test_without_one_the_table_of_the_competition_counts(
-    store: Store, competition: Competition
+    kept: Path, competition: Competition
 ) -> None:
-    assert leaderboard_of(competition, store) == competition.leaderboard
+    assert leaderboard_of(competition, kept) == competition.leaderboard
 
 
 def test_medals_come_from_the_full_leaderboard(
-    kaggle: KaggleServer, store: Store, competition: Competition
+    kaggle: KaggleServer, kept: Path, competition: Competition
 ) -> None:
     kaggle.add("tiny", b"zip")
     kaggle.boards["tiny"] = [(str(i), str(i)) for i in range(1, 101)]
-    fetch_leaderboard(competition, store)
-    full = with_leaderboard(competition, store).leaderboard
+    fetch_leaderboard(competition, kept)
+    full = with_leaderboard(competition, kept).leaderboard
     assert [full.medal(score) for score in (91, 90, 81, 80, 61, 60)] == [
         Medal.GOLD,
         Medal.SILVER,
@@ -114,50 +111,50 @@ def meta(tmp_path: Path) -> Path:
     return folder
 
 
-def stored(store: Store) -> str:
-    return (store.root / "tiny" / "leaderboard.csv").read_text()
+def stored(kept: Path) -> str:
+    return (kept / "leaderboard.csv").read_text()
 
 
 def test_meta_kaggle_gives_the_private_scores(
-    meta: Path, store: Store, competition: Competition
+    meta: Path, kept: Path, competition: Competition
 ) -> None:
-    assert import_leaderboard(competition, store, meta).teams == 3
-    assert stored(store) == 'team,score\n2,0.5\n"six, jr",0.25\none,0.12345678901234568\n'
+    assert import_leaderboard(competition, kept, meta).teams == 3
+    assert stored(kept) == 'team,score\n2,0.5\n"six, jr",0.25\none,0.12345678901234568\n'
 
 
 def test_meta_kaggle_is_read_in_parts(
-    meta: Path, store: Store, competition: Competition, monkeypatch: pytest.MonkeyPatch
+    meta: Path, kept: Path, competition: Competition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_mlebench.kaggle.leaderboards.CHUNK", 2)
-    assert import_leaderboard(competition, store, meta).teams == 3
+    monkeypatch.setattr("pytest_mlebench.kaggle.leaderboards.CHUNK_ROWS", 2)
+    assert import_leaderboard(competition, kept, meta).teams == 3
 
 
 def test_meta_kaggle_without_benchmark_column_or_full_precision_is_read(
-    meta: Path, store: Store, competition: Competition
+    meta: Path, kept: Path, competition: Competition
 ) -> None:
     lines = TEAMS.splitlines()
     (meta / "Teams.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
     (meta / "Submissions.csv").write_text(
         "Id,PrivateScoreLeaderboardDisplay\n11,0.12\n12,0.5\n13,1.0\n16,0.25\n"
     )
-    assert import_leaderboard(competition, store, meta).teams == 4
+    assert import_leaderboard(competition, kept, meta).teams == 4
 
 
 def test_without_competitions_csv_kaggle_is_asked_for_the_number(
-    meta: Path, store: Store, competition: Competition, kaggle: KaggleServer
+    meta: Path, kept: Path, competition: Competition, kaggle: KaggleServer
 ) -> None:
     kaggle.add("tiny", b"zip")
     (meta / "Competitions.csv").unlink()
-    assert import_leaderboard(competition, store, meta).teams == 3
+    assert import_leaderboard(competition, kept, meta).teams == 3
 
 
 @pytest.mark.usefixtures("home")
 def test_without_competitions_csv_and_credentials_the_file_is_named(
-    meta: Path, store: Store, competition: Competition
+    meta: Path, kept: Path, competition: Competition
 ) -> None:
     (meta / "Competitions.csv").unlink()
     with pytest.raises(ConfigError) as caught:
-        import_leaderboard(competition, store, meta)
+        import_leaderboard(competition, kept, meta)
     assert str(caught.value).startswith(
         f"{meta}: has no Competitions.csv, which gives the number of tiny, "
         "and Kaggle cannot be asked for it: no Kaggle credentials"
@@ -189,7 +186,7 @@ def test_without_competitions_csv_and_credentials_the_file_is_named(
     ],
 )
 def test_a_folder_that_is_not_meta_kaggle_is_refused(
-    meta: Path, store: Store, competition: Competition, case: tuple[str, str | None, str]
+    meta: Path, kept: Path, competition: Competition, case: tuple[str, str | None, str]
 ) -> None:
     name, content, problem = case
     if content is None:
@@ -197,7 +194,7 @@ def test_a_folder_that_is_not_meta_kaggle_is_refused(
     else:
         (meta / name).write_text(content)
     with pytest.raises(ConfigError) as caught:
-        import_leaderboard(competition, store, meta)
+        import_leaderboard(competition, kept, meta)
     assert str(caught.value) == problem.format(folder=meta)
 
 
@@ -210,25 +207,25 @@ def test_a_folder_that_is_not_meta_kaggle_is_refused(
     ],
 )
 def test_a_stored_leaderboard_that_is_broken_is_named(
-    store: Store, competition: Competition, content: str, problem: str
+    kept: Path, competition: Competition, content: str, problem: str
 ) -> None:
-    path = store.root / "tiny" / "leaderboard.csv"
+    path = kept / "leaderboard.csv"
     path.parent.mkdir(parents=True)
     path.write_text(content)
     with pytest.raises(DatasetError) as caught:
-        leaderboard_of(competition, store)
+        leaderboard_of(competition, kept)
     assert str(caught.value).startswith(f"{path}: {problem}")
 
 
 def test_the_command_fetches_and_shows(
     kaggle: KaggleServer,
-    store: Store,
+    kept: Path,
     competition: Competition,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     kaggle.add("tiny", b"zip")
     kaggle.boards["tiny"] = [(str(i), str(i)) for i in range(1, 101)]
-    where = ["--competitions", str(competition.folder.parent), "--data-dir", str(store.root)]
+    where = ["--competitions", str(competition.folder.parent), "--data-dir", str(kept.parent)]
     assert main(["leaderboard", "tiny", *where]) == 0
     assert main(["leaderboard", "tiny", "--fetch", *where]) == 0
     assert capsys.readouterr().out == (
@@ -238,8 +235,8 @@ def test_the_command_fetches_and_shows(
 
 
 def test_the_command_reads_meta_kaggle(
-    meta: Path, store: Store, competition: Competition, capsys: pytest.CaptureFixture[str]
+    meta: Path, kept: Path, competition: Competition, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ["--competitions", str(competition.folder.parent), "--data-dir", str(store.root)]
+    where = ["--competitions", str(competition.folder.parent), "--data-dir", str(kept.parent)]
     assert main(["leaderboard", "tiny", "--meta-kaggle", str(meta), *where]) == 0
     assert "tiny: 3 teams" in capsys.readouterr().out

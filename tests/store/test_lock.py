@@ -125,7 +125,7 @@ def test_the_lease_of_a_living_host_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_holder_renews_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "RENEW", 0.02)
+    monkeypatch.setattr(lock, "RENEW_SECONDS", 0.02)
     with exclusive(tmp_path, "it", silent):
         deadline = time.monotonic() + 10
         while json.loads((tmp_path / ".lease").read_text())["beat"] < 3:
@@ -135,7 +135,7 @@ def test_a_holder_renews_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_long_wait_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "REMIND", 1.0)
+    monkeypatch.setattr(lock, "REMIND_SECONDS", 1.0)
     lease(tmp_path)
     said: list[str] = []
     with exclusive(tmp_path, "it", said.append, stale=2.5):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from store_files import PREPARE, MakeCompetition, tree
 
+from pytest_mlebench._checksums import md5
 from pytest_mlebench.errors import DatasetError, PreparationError
 from pytest_mlebench.store.marker import Marker
 from pytest_mlebench.store.store import Store
-from pytest_mlebench.store.verify import md5
 
 
 def checksums_of(prepared: Path) -> str:

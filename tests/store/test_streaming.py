@@ -27,7 +27,7 @@ FILES = {f"d{i % 3}/{i}.bin": os.urandom(3000 + i) for i in range(40)}
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "WORTH_IT", 1)
+    monkeypatch.setattr(streaming, "MIN_FOLLOWED_BYTES", 1)
 
 
 def packed(
@@ -106,7 +106,7 @@ def test_a_whole_zip_is_unpacked_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_small_download_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "WORTH_IT", 1 << 20)
+    monkeypatch.setattr(streaming, "MIN_FOLLOWED_BYTES", 1 << 20)
     arriving = Arriving(tmp_path, packed())
     arriving.until(len(arriving.data))
     assert arriving.early.finish() == {}
@@ -170,9 +170,9 @@ def test_a_name_that_leads_elsewhere_is_never_written(tmp_path: Path) -> None:
 
 
 def test_a_bomb_ends_the_head_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "FREE_RATIO", 1000)
+    monkeypatch.setattr(entries, "MAX_UNCHECKED_BYTES", 1000)
     follower = streaming.Follower(tmp_path / "bomb.zip", tmp_path / "out", check=True)
-    monkeypatch.setattr(streaming, "FREE_RATIO", 1000)
+    monkeypatch.setattr(streaming, "MAX_UNCHECKED_BYTES", 1000)
     data = packed({"zeros": bytes(10_000_000)})
     (tmp_path / "bomb.zip").write_bytes(data)
     follower.arrived, follower.ended = len(data), True

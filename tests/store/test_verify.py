@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from store_files import MakeCompetition
 
+from pytest_mlebench._checksums import md5
 from pytest_mlebench.competition import Checksums, Competition
 from pytest_mlebench.errors import DatasetError
-from pytest_mlebench.store.verify import compare, content, md5, verify
+from pytest_mlebench.store.verify import compare, content, verify
 
 # The library that writes these tables is on its way out of pandas; their bytes are the point here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fastparquet.*:DeprecationWarning")

@@ -3,6 +3,11 @@
 ``ssh://[USER@]HOST[:PORT][/PATH.sock]`` names the host, and the engine's socket if it is not where
 docker on that host looks for it. Keys and names are those of the user's own ssh configuration;
 nothing but ssh is needed on either side.
+
+The docker package's own ssh (7.2, ``use_ssh_client``) was tried and is no replacement: it passes
+port 22 where the user's ssh configuration has another one, takes no path of a socket, needs
+paramiko here and the docker command there, starts ssh for every connection (the same test takes
+17 s instead of 2 s), and loses what ssh says when a host cannot be reached.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ CONTENT = {"a.csv": b"id\n1\n", "deep/er/b.bin": os.urandom(70_000), "empty": b"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of a few files, one of them too large to be read at once."""
-    monkeypatch.setattr(unzip, "CHUNK", 1 << 14)
-    monkeypatch.setattr(unzip, "SMALL", 1 << 11)
+    monkeypatch.setattr(unzip, "CHUNK_BYTES", 1 << 14)
+    monkeypatch.setattr(unzip, "MAX_WHOLE_BYTES", 1 << 11)
     for name, data in {**CONTENT, "large.txt": b"0123456789\n" * 100_000}.items():
         path = tmp_path / "folder" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def test_nothing_is_written_through_a_link_that_is_there(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_a_bomb_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "FREE_RATIO", 1_000_000)
+    monkeypatch.setattr(entries, "MAX_UNCHECKED_BYTES", 1_000_000)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "zeros").write_bytes(bytes(20_000_000))
     PACKERS[kind](tmp_path / "bomb", tmp_path / "in")
@@ -367,10 +367,10 @@ def test_a_member_that_a_tar_lacks_is_named_and_nothing_is_written(tmp_path: Pat
 @pytest.fixture
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a zip of so many members that processes share them."""
-    monkeypatch.setattr(unzip, "WORTH_IT", 2000)
+    monkeypatch.setattr(unzip, "MIN_SHARED_MEMBERS", 2000)
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for number in range(unzip.WORTH_IT + 100):
+        for number in range(unzip.MIN_SHARED_MEMBERS + 100):
             zipped.writestr(f"{number % 7}/{number}.txt", f"{number}\n" * 20)
     return path
 

@@ -25,7 +25,7 @@ def _texts(root: Path) -> dict[str, str]:
 
 
 def test_a_tree_is_linked_in_several_lots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_AT_A_TIME", 7)
+    monkeypatch.setattr(files, "_BATCH_FILES", 7)
     names = [f"{number % 5}/deep/{number}.jpg" for number in range(40)] + ["top.csv"]
     raw = _tree(tmp_path / "raw", names)
     link_tree(raw, tmp_path / "public")
