@@ -70,7 +70,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status; bad input is one line on stderr."""
+    """Run the command line and return the exit status; bad input is a line or a list on stderr."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter shows it as "?"
@@ -126,5 +126,5 @@ def _load(target: str) -> Command:
 
 
 def _complain(text: str, status: int) -> int:
-    sys.stderr.write(f"{PROGRAM}: error: {' '.join(text.split())}\n")
+    sys.stderr.write(f"{PROGRAM}: error: {text.rstrip()}\n")
     return status

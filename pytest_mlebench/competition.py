@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, get_args
 
 from pytest_mlebench._toml import Table, read_toml
 from pytest_mlebench.errors import (
@@ -21,30 +21,36 @@ from pytest_mlebench.errors import (
     InvalidSubmission,
     MlebenchError,
     PreparationError,
+    did_you_mean,
 )
+from pytest_mlebench.grading.metrics import METRICS
+from pytest_mlebench.grading.rules import Rules
 from pytest_mlebench.medals import Leaderboard
-
-if TYPE_CHECKING:
-    from pytest_mlebench.grading.align import Rules
 
 FILE = "competition.toml"
 
-T = TypeVar("T")
-
 Complexity = Literal["low", "medium", "high", "dev", "demo", "custom"]
+Source = Literal["kaggle", "generated", "local"]
+IssueKind = Literal["leak", "broken", "checksum", "crowded", "grader", "leaderboard", "rules"]
 
 
 @dataclass(frozen=True)
 class KnownIssue:
     """Something about a competition that a reader of its medals should know."""
 
-    kind: str
+    kind: IssueKind
     what: str
+    certain: bool = True
 
     @property
     def is_leak(self) -> bool:
-        """Tell whether the answers are to be had without machine learning."""
+        """Tell whether the answers are, or may be, to be had without machine learning."""
         return self.kind == "leak"
+
+    @property
+    def label(self) -> str:
+        """Return the kind for people: ``leak``, or ``suspected leak`` if it is not certain."""
+        return self.kind if self.certain else f"suspected {self.kind}"
 
 
 @dataclass(frozen=True)
@@ -76,12 +82,12 @@ class Competition:
     category: str
     type: str
     size_gb: float | None
-    source: Literal["kaggle", "generated", "local"]
+    source: Source
     answers: str
     sample: str
     gold: str | None
     metric: MetricFacts
-    submission: Mapping[str, Any]
+    rules: Rules
     leaderboard: Leaderboard
     checksums: Checksums | None
     known_issues: tuple[KnownIssue, ...]
@@ -94,7 +100,7 @@ class Competition:
 
     @property
     def is_leaky(self) -> bool:
-        """Tell whether a leak is known."""
+        """Tell whether a leak is known or suspected."""
         return any(issue.is_leak for issue in self.known_issues)
 
     @property
@@ -112,13 +118,6 @@ class Competition:
         """Return the same task without the names by which a model would recognise it."""
         path = self._file("description_obfuscated.md", ", use --mle-description=ours")
         return path.read_text(encoding="utf-8")
-
-    @cached_property
-    def rules(self) -> Rules:
-        """Return what a submission must look like."""
-        from pytest_mlebench.grading.align import Rules  # late on purpose: heavy
-
-        return Rules.from_table(self.submission, where=str(self.folder / FILE))
 
     def prepare(self, raw: Path, public: Path, private: Path) -> None:
         """Make the prepared data from a raw tree: both folders appear whole, or not at all."""
@@ -185,50 +184,54 @@ class Competition:
 
 
 def read_competition(folder: Path) -> Competition:
-    """Read a competition's folder; a wrong key is an error naming file and key."""
-    facts = read_toml(folder / FILE)
-    custom = (folder / "grade.py").is_file()
-    metric = _metric(facts.table("metric"), custom=custom)
+    """Read a competition's folder; an error names the file and every key that is wrong."""
+    facts = read_toml(folder / FILE, collect=True)
+    measure = facts.table("metric")
+    metric = _metric(measure, custom=(folder / "grade.py").is_file())
     competition = Competition(
         id=folder.name,
         folder=folder,
         title=facts.text("title"),
-        complexity=facts.choice("complexity", ("low", "medium", "high", "dev", "demo", "custom")),
+        complexity=facts.choice("complexity", get_args(Complexity)),
         category=facts.text("category"),
         type=facts.choice("type", ("simple", "code"), "simple"),
         size_gb=facts.number("size_gb", None),
-        source=facts.choice("source", ("kaggle", "generated", "local"), "kaggle"),
+        source=facts.choice("source", get_args(Source), "kaggle"),
         answers=facts.text("answers"),
         sample=facts.text("sample"),
         gold=facts.text("gold", None),
         metric=metric,
-        submission=facts.table("submission").take_all(),
-        leaderboard=_leaderboard(facts.table("leaderboard"), metric.lower_is_better),
-        checksums=_checksums(facts.table("checksums", None)),
-        known_issues=tuple(
-            _finish(KnownIssue(issue.text("kind"), issue.text("what")), issue)
-            for issue in facts.tables("known_issues")
+        rules=Rules.from_table(facts.table("submission")),
+        leaderboard=_leaderboard(
+            facts.table("leaderboard"), metric.lower_is_better, is_certain=not measure.is_wrong
         ),
         forbidden_words=facts.texts("forbidden_words", ()),
+        checksums=_checksums(facts.table("checksums", None)),
+        known_issues=tuple(_known_issue(issue) for issue in facts.tables("known_issues")),
     )
-    return _finish(competition, facts)
+    facts.finish()
+    return competition
 
 
 def _metric(table: Table, *, custom: bool) -> MetricFacts:
     name = table.text("name")
     if custom:
         lower = table.choice("direction", ("lower", "higher")) == "lower"
-    else:
-        from pytest_mlebench.grading.metrics import metric_facts
+        return MetricFacts(name, lower, table.take_all())
+    entry = METRICS.get(name)
+    if entry is None:
+        table.refuse(
+            "name",
+            f"{name!r} is not a known metric{did_you_mean(name, METRICS)}; "
+            f"a competition of its own kind needs a grade.py",
+        )
+        return MetricFacts(name, False, table.take_all())
+    parameters = table.values(entry.required, entry.optional)
+    return MetricFacts(name, entry.lower_is_better, parameters)
 
-        lower = metric_facts(name, where=table.where).lower_is_better
-    return MetricFacts(name, lower, table.take_all())
 
-
-def _leaderboard(table: Table, lower_is_better: bool) -> Leaderboard:
-    percentiles = table.numbers("percentiles")
-    if len(percentiles) != 101:
-        raise table.error("percentiles", f"must have 101 numbers, given: {len(percentiles)}")
+def _leaderboard(table: Table, lower_is_better: bool, *, is_certain: bool) -> Leaderboard:
+    """Take the figures; their order tells something only if the direction *is certain*."""
     leaderboard = Leaderboard(
         teams=table.count("teams"),
         lower_is_better=lower_is_better,
@@ -236,25 +239,33 @@ def _leaderboard(table: Table, lower_is_better: bool) -> Leaderboard:
         silver=table.number("silver"),
         bronze=table.number("bronze"),
         median=table.number("median"),
-        percentiles=percentiles,
+        percentiles=table.numbers("percentiles"),
     )
-    return _finish(leaderboard, table)
+    given = leaderboard.percentiles
+    if len(given) != 101:
+        table.refuse("percentiles", f"must have 101 numbers, given: {len(given)}")
+    elif is_certain and list(given) != sorted(given, reverse=not lower_is_better):
+        better = "lower" if lower_is_better else "higher"
+        table.refuse("percentiles", f"must go from the best score to the worst; {better} is better")
+    return leaderboard
 
 
 def _checksums(table: Table | None) -> Checksums | None:
     if table is None:
         return None
-    checksums = Checksums(
+    return Checksums(
         zip=table.text("zip", None),
-        public=table.table("public").take_all(),
-        private=table.table("private").take_all(),
+        public=table.table("public").all_texts(),
+        private=table.table("private").all_texts(),
     )
-    return _finish(checksums, table)
 
 
-def _finish(value: T, table: Table) -> T:
-    table.finish()
-    return value
+def _known_issue(table: Table) -> KnownIssue:
+    return KnownIssue(
+        kind=table.choice("kind", get_args(IssueKind)),
+        what=table.text("what"),
+        certain=table.flag("certain", True),
+    )
 
 
 class _scratch:

@@ -69,12 +69,22 @@ class SandboxError(InfrastructureError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``", did you mean 'x'?"`` for the names nearest to *name*, or list a few."""
-    import difflib  # late on purpose: only ever needed on the way to an error
-
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if near:
-        return f", did you mean {' or '.join(map(repr, near))}?"
+    if near := near_names(name, names):
+        return suggestion(near)
     if names and len(names) <= 12:
         return f" (known: {', '.join(names)})"
     return ""
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the names that *name* may be a slip for."""
+    import difflib  # late on purpose: only ever needed on the way to an error
+
+    return difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+
+
+def suggestion(names: Iterable[str]) -> str:
+    """Return ``", did you mean 'x' or 'y'?"``, nothing without names."""
+    listed = " or ".join(map(repr, names))
+    return listed and f", did you mean {listed}?"

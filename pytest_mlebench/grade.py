@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError, InvalidSubmission
 from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal
+
+if TYPE_CHECKING:
+    from pytest_mlebench.competition import Competition
 
 REQUIREMENTS = ("pass", "median", "bronze", "silver", "gold")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grade:
     """The verdict on one submission."""
 
@@ -32,6 +34,42 @@ class Grade:
     teams: int
     run: str | None = None  # where the run is
 
+    @classmethod
+    def of(
+        cls,
+        competition_id: str,
+        leaderboard: Leaderboard,
+        score: float | None,
+        *,
+        problem: str | None = None,
+        submission_exists: bool = True,
+        run: str | None = None,
+    ) -> Grade:
+        """Place a score, rounded first, on a leaderboard; without one a *problem* says why."""
+        score = None if score is None else round(score, DECIMALS)
+        unplaced = not leaderboard.percentiles  # thresholds may be known without the teams
+        return cls(
+            competition=competition_id,
+            score=score,
+            medal=Medal.NONE if score is None else leaderboard.medal(score),
+            above_median=score is not None and leaderboard.above_median(score),
+            percentile=None if score is None or unplaced else leaderboard.percentile(score),
+            submission_exists=submission_exists,
+            problem=problem,
+            gold=leaderboard.gold,
+            silver=leaderboard.silver,
+            bronze=leaderboard.bronze,
+            median=leaderboard.median,
+            lower_is_better=leaderboard.lower_is_better,
+            teams=leaderboard.teams,
+            run=run,
+        )
+
+    def __repr__(self) -> str:
+        """Explain the grade in a line that is short enough for pytest to show as a whole."""
+        details = [self._thresholds(), self._standing()] if self.valid else []
+        return f"<Grade of {'; '.join([self._result(), *details, *self._where()])}>"
+
     @property
     def valid(self) -> bool:
         """Tell whether the submission has a score."""
@@ -49,18 +87,24 @@ class Grade:
 
     def explain(self) -> list[str]:
         """Return a few lines that explain the grade to a person."""
+        details = [f"thresholds: {self._thresholds()}", f"{self._standing()}{self._distance()}"]
+        return [self._result(), *(details if self.valid else []), *self._where()]
+
+    def _result(self) -> str:
         if self.score is None:
-            lines = [f"{self.competition}: {self.problem or 'no valid submission'}"]
-        else:
-            direction = "lower" if self.lower_is_better else "higher"
-            lines = [
-                f"{self.competition}: score {self.score:g} ({direction} is better), "
-                f"{'no medal' if not self.medal else self.medal}",
-                f"thresholds: gold {self.gold:g}, silver {self.silver:g}, "
-                f"bronze {self.bronze:g}, median {self.median:g}",
-                f"{self._standing()}{self._distance()}",
-            ]
-        return lines + ([f"run: {self.run}"] if self.run else [])
+            return f"{self.competition}: {self.problem or 'no valid submission'}"
+        direction = "lower" if self.lower_is_better else "higher"
+        earned = self.medal if self.medal else "no medal"
+        return f"{self.competition}: score {self.score:g} ({direction} is better), {earned}"
+
+    def _thresholds(self) -> str:
+        return (
+            f"gold {self.gold:g}, silver {self.silver:g}, "
+            f"bronze {self.bronze:g}, median {self.median:g}"
+        )
+
+    def _where(self) -> list[str]:
+        return [f"run: {self.run}"] if self.run else []
 
     def _standing(self) -> str:
         if self.percentile is None:  # a grade read from elsewhere, of a leaderboard we do not have
@@ -95,43 +139,19 @@ def grade_submission(
     """Grade a file; an invalid one gets a grade without a score, not an exception."""
     board = competition.leaderboard if leaderboard is None else leaderboard
     try:
-        score = round(competition.score(submission, private), DECIMALS)
+        score = competition.score(submission, private)
     except InvalidSubmission as problem:
         exists = submission.is_symlink() or submission.exists()
-        return _grade(competition, board, None, str(problem), exists=exists, run=run)
-    return _grade(competition, board, score, None, exists=True, run=run)
+        return Grade.of(
+            competition.id, board, None, problem=str(problem), submission_exists=exists, run=run
+        )
+    return Grade.of(competition.id, board, score, run=run)
 
 
 def no_submission(competition: Competition, problem: str, run: str | None = None) -> Grade:
     """Return the grade of an agent that handed in nothing."""
-    return _grade(competition, competition.leaderboard, None, problem, exists=False, run=run)
-
-
-def _grade(
-    competition: Competition,
-    board: Leaderboard,
-    score: float | None,
-    problem: str | None,
-    *,
-    exists: bool,
-    run: str | None,
-) -> Grade:
-    return Grade(
-        competition=competition.id,
-        score=score,
-        medal=Medal.NONE if score is None else board.medal(score),
-        above_median=score is not None and board.above_median(score),
-        percentile=None if score is None else board.percentile(score),
-        submission_exists=exists,
-        problem=problem,
-        gold=board.gold,
-        silver=board.silver,
-        bronze=board.bronze,
-        median=board.median,
-        lower_is_better=board.lower_is_better,
-        teams=board.teams,
-        run=run,
-    )
+    board = competition.leaderboard
+    return Grade.of(competition.id, board, None, problem=problem, submission_exists=False, run=run)
 
 
 def parse_requirement(value: str, option: str) -> str:

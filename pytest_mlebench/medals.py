@@ -41,7 +41,6 @@ class Leaderboard:
         """Apply the medal rule to the scores of all teams, in any order."""
         ranked = sorted(scores, reverse=not lower_is_better)
         gold, silver, bronze = medal_positions(len(ranked))
-        last = len(ranked) - 1
         return cls(
             teams=len(ranked),
             lower_is_better=lower_is_better,
@@ -49,7 +48,7 @@ class Leaderboard:
             silver=ranked[silver - 1],
             bronze=ranked[bronze - 1],
             median=statistics.median(ranked),
-            percentiles=tuple(ranked[round(last * p / 100)] for p in range(101)),
+            percentiles=tuple(ranked[_place(len(ranked), percent)] for percent in range(101)),
         )
 
     def threshold(self, medal: Medal) -> float:
@@ -69,17 +68,18 @@ class Leaderboard:
         return score < self.median if self.lower_is_better else score > self.median
 
     def percentile(self, score: float) -> float:
-        """Return the percentage of teams that *score* leaves behind, between 0 and 100."""
-        sign = 1 if self.lower_is_better else -1
-        table = [sign * value for value in self.percentiles]  # ascending: best first
-        value = sign * score
-        if value <= table[0]:
+        """Return the percentage of teams whose score is strictly worse than *score*."""
+        ranked = self.percentiles if self.lower_is_better else [-v for v in self.percentiles]
+        value = score if self.lower_is_better else -score
+        known = bisect.bisect_right(ranked, value)  # so many entries of the table are not worse
+        if not known:
             return 100.0
-        if value >= table[-1]:
-            return 0.0
-        right = bisect.bisect_right(table, value)
-        low, high = table[right - 1], table[right]
-        return round(100 - (right - 1 + (value - low) / (high - low)), 2)
+        not_worse: float = _place(self.teams, known - 1) + 1
+        if known < len(ranked):  # between two entries the teams are taken to be spread evenly
+            low, high = ranked[known - 1], ranked[known]
+            between = max(0, _place(self.teams, known) - not_worse)
+            not_worse += between * (value - low) / (high - low)
+        return round(100 * (self.teams - not_worse) / self.teams, 2)
 
 
 def medal_positions(teams: int) -> tuple[int, int, int]:
@@ -96,3 +96,8 @@ def medal_positions(teams: int) -> tuple[int, int, int]:
         places = (10 + teams * 0.002, teams * 0.05, teams * 0.1)
     gold, silver, bronze = (max(1, math.floor(place + 1e-9)) for place in places)
     return gold, silver, bronze
+
+
+def _place(teams: int, percent: int) -> int:
+    """Return how many teams rank before the one whose score is the table's entry at *percent*."""
+    return round((teams - 1) * percent / 100)

@@ -1,4 +1,4 @@
-"""Which competitions and splits there are: names from folders and text files, nothing parsed."""
+"""Which competitions and splits there are: names from folders and text files, read when chosen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_mlebench.competition import FILE, Competition, read_competition
-from pytest_mlebench.errors import ConfigError, UnknownName
+from pytest_mlebench.errors import CompetitionFileError, ConfigError, UnknownName
 
 SPLITS = "splits"
 ALIASES = {"lite": "low"}
@@ -50,6 +50,18 @@ class Registry:
             self._loaded[competition_id] = read_competition(folder)
         return self._loaded[competition_id]
 
+    def load_all(self, ids: Iterable[str]) -> tuple[Competition, ...]:
+        """Return some competitions; what is wrong with any of them is one error."""
+        loaded, problems = [], []
+        for competition_id in ids:
+            try:
+                loaded.append(self.load(competition_id))
+            except CompetitionFileError as problem:
+                problems.append(str(problem))
+        if problems:
+            raise CompetitionFileError("\n".join(problems))
+        return tuple(loaded)
+
     def splits(self) -> tuple[str, ...]:
         """Return the names of all splits."""
         files = (path for root in self.roots for path in (root / SPLITS).glob("*.txt"))
@@ -71,12 +83,15 @@ class Registry:
         raise UnknownName("split", name, self.splits())
 
     def select(self, splits: Sequence[str], ids: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the ids of some splits and single competitions, each once, in order."""
+        """Return the ids of some splits and single competitions, each once, in order.
+
+        They are read at once: a mistake in one must show before anything runs.
+        """
         for competition_id in ids:
             if competition_id not in self._folders:
                 raise UnknownName("competition", competition_id, self._folders)
         chosen = [i for name in splits for i in self.split(name)]
-        return tuple(dict.fromkeys((*chosen, *ids)))
+        return tuple(one.id for one in self.load_all(dict.fromkeys((*chosen, *ids))))
 
     def _ids_in(self, path: Path) -> tuple[str, ...]:
         ids = read_split(path)

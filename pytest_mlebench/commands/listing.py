@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List competitions."""
     registry = registry_of(args)
-    competitions = (
-        [registry.load(name) for name in args.id] if args.id else selected(args, registry)
-    )
+    competitions = registry.load_all(args.id) if args.id else selected(args, registry)
     if args.json:
         say(json.dumps([facts(each) for each in competitions], indent=1, ensure_ascii=False))
         return 0
@@ -61,7 +59,8 @@ def facts(competition: Competition) -> dict[str, Any]:
             "median": board.median,
         },
         "known_issues": [
-            {"kind": issue.kind, "what": issue.what} for issue in competition.known_issues
+            {"kind": issue.kind, "certain": issue.certain, "what": issue.what}
+            for issue in competition.known_issues
         ],
     }
 
@@ -77,7 +76,7 @@ def describe(competition: Competition) -> list[str]:
         f"{competition.metric.name}, {direction} is better",
         f"{board.teams} teams: gold {board.gold:g}, silver {board.silver:g}, "
         f"bronze {board.bronze:g}, median {board.median:g}",
-        *(f"known issue ({issue.kind}): {issue.what}" for issue in competition.known_issues),
+        *(f"known issue ({issue.label}): {issue.what}" for issue in competition.known_issues),
     ]
     return [competition.id, *(line for detail in details for line in _wrap(detail)), ""]
 

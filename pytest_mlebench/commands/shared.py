@@ -77,8 +77,8 @@ def split_names(args: argparse.Namespace) -> list[str]:
     return [name.strip() for name in (args.split or "").split(",") if name.strip()]
 
 
-def selected(args: argparse.Namespace, registry: Registry) -> list[Competition]:
+def selected(args: argparse.Namespace, registry: Registry) -> tuple[Competition, ...]:
     """Return the competitions of ``--split``, or all of them."""
     names = split_names(args)
     ids = registry.select(names) if names else registry.ids()
-    return [registry.load(competition_id) for competition_id in ids]
+    return registry.load_all(ids)

@@ -7,79 +7,20 @@ submission is scored and the public sample when only its form is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import COPIES_ON_WRITE
-from pytest_mlebench._toml import Table
 from pytest_mlebench.errors import GraderError, InvalidSubmission, did_you_mean
-from pytest_mlebench.grading.values import KINDS, Column, convert
+from pytest_mlebench.grading.rules import Rules
+from pytest_mlebench.grading.values import Column, convert
 
 OCCURRENCE = " occurrence"  # no column is called so
 SHOWN = 3  # how many ids or columns an error names
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What a submission of a competition must look like."""
-
-    id: tuple[str, ...]
-    targets: tuple[str, ...]
-    kinds: Mapping[str, str]
-    range: tuple[float, float] | None = None
-    row_sum: float | None = None  # how far the sum of a row may be from one
-    missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
-    booleans: bool = True  # True and False are numbers
-    true: float = 1  # the number that True counts as in a column of booleans
-    only_booleans: bool = True  # also where all targets hold nothing else
-    varied: bool = False  # no target may have one value in all rows
-    same_names: str = "reject"  # two columns of one name: reject them, or take the first
-    extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
-    # exact: every id once; cover: further ids are ignored, also repeated ones;
-    # scored: the sample has more ids than are scored, only these are needed, further ones ignored
-    rows: str = "exact"
-    answers: tuple[str, ...] = ()  # the columns of the truth where they have other names
-    missing_words: bool = True  # NA, null, nan … are missing values
-    as_written: tuple[str, ...] = ()  # columns that are not to be parsed as numbers
-    other_names: Mapping[str, str] = field(default_factory=dict)  # further names of targets
-
-    @classmethod
-    def from_table(cls, data: Mapping[str, Any], *, where: str) -> Rules:
-        """Read the ``[submission]`` table of a ``competition.toml``."""
-        table = Table(data, f"{where}: submission")
-        targets = table.texts("targets")
-        kind = table.choice("kind", tuple(KINDS), "number")
-        special = table.table("kinds", Table({}, ""))
-        other = table.table("other_names", Table({}, ""))
-        bounds = table.numbers("range") if "range" in data else None
-        rules = cls(
-            id=table.texts("id") if isinstance(data.get("id"), list) else (table.text("id"),),
-            targets=targets,
-            kinds={target: special.choice(target, tuple(KINDS), kind) for target in targets},
-            range=None if bounds is None else (bounds[0], bounds[-1]),
-            row_sum=table.number("row_sum", None),
-            missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
-            booleans=table.flag("booleans", True),
-            true=table.number("true", 1),
-            only_booleans=table.flag("only_booleans", True),
-            varied=table.flag("varied", False),
-            same_names=table.choice("same_names", ("reject", "first"), "reject"),
-            extra_columns=table.choice("extra_columns", ("ignore", "reject", "zeros"), "ignore"),
-            rows=table.choice("rows", ("exact", "cover", "scored"), "exact"),
-            answers=table.texts("answers", ()),
-            missing_words=table.flag("missing_words", True),
-            as_written=table.texts("as_written", ()),
-            other_names={name: target for target in targets if (name := other.text(target, ""))},
-        )
-        special.finish()
-        other.finish()
-        table.finish()
-        return rules
 
 
 def conform(

@@ -27,7 +27,7 @@ from pytest_mlebench.archives.archive import read_single
 from pytest_mlebench.errors import InvalidSubmission
 
 if TYPE_CHECKING:
-    from pytest_mlebench.grading.align import Rules
+    from pytest_mlebench.grading.rules import Rules
 
 HEADER_BYTES = 1 << 20
 MAX_COLUMNS = 10_000
@@ -189,8 +189,6 @@ def _read_csv(file: Path | IO[bytes], rules: Rules, **options: Any) -> pd.DataFr
         file,
         index_col=False,
         **options,
-        keep_default_na=rules.missing_words,
-        na_values=None if rules.missing_words else [""],
         dtype=dict.fromkeys(rules.as_written, object) or None,
     )
 

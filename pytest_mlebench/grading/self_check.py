@@ -11,12 +11,15 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_mlebench.archives.archive import read_single
-from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import InvalidSubmission, MlebenchError
 from pytest_mlebench.grading.read import read_own
 from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal
+
+if TYPE_CHECKING:
+    from pytest_mlebench.dataset import Dataset
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Column:
 
 def convert(column: Column, kind: str) -> Array:
     """Return the column as an array of its kind, or say which row is in the way."""
-    return KINDS[kind](column)
+    return _CONVERTERS[kind](column)
 
 
 def _number(column: Column) -> Array:
@@ -181,7 +181,7 @@ def _any(column: Column) -> Array:
     return np.asarray(column.cells)
 
 
-KINDS: dict[str, Callable[[Column], Array]] = {
+_CONVERTERS: dict[str, Callable[[Column], Array]] = {  # one for each of ``rules.KINDS``
     "number": _number,
     "unbounded": _unbounded,
     "probability": _probability,

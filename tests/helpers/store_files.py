@@ -22,6 +22,8 @@ name = "own"
 direction = "higher"
 
 [submission]
+id = "id"
+targets = ["y"]
 
 [leaderboard]
 teams = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from plugin_session import Session
+from reporting import write_competition
 
 ONE = "--mle-competition=demo-digits"
 
@@ -46,6 +47,25 @@ def test_items_are_chosen_by_keyword_and_by_marker(session: Session) -> None:
     ]
     assert len(collected(session, "--mle-agent=dummy", "-m", "mle")) >= 6
     assert collected(session, "--mle-agent=dummy", "-m", "not mle") == []
+
+
+@pytest.mark.parametrize("options", [(), ("--collect-only",), ("-n", "1")])
+def test_a_mistake_in_a_competition_shows_before_anything_runs(
+    session: Session, options: tuple[str, ...]
+) -> None:
+    folder = write_competition(session.path / "competitions") / "tiny"
+    path = folder / "competition.toml"
+    path.write_text(path.read_text().replace("targets", "target").replace("teams", "teems"))
+    session.pytester.makeini("[pytest]\nmle_competitions = competitions")
+    result = session.run("--mle-agent=dummy", "--mle-competition=tiny", *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: *tiny/competition.toml: 2 problems:",
+            "  submission: targets is missing, did you mean 'target'?",
+            "  leaderboard: teams is missing, did you mean 'teems'?",
+        ]
+    )
 
 
 def test_splits_come_by_name_by_list_and_by_file(session: Session) -> None:

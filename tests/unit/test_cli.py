@@ -113,6 +113,24 @@ def test_list_as_json(mine: Path) -> None:
     assert found["tiny"]["thresholds"] == {"gold": 1, "silver": 2, "bronze": 3, "median": 5}
     assert found["tiny"]["direction"] == "lower"
     assert found["tiny"]["known_issues"][0]["kind"] == "leak"
+    assert found["tiny"]["known_issues"][0]["certain"] is True
+
+
+def test_list_says_what_is_only_suspected() -> None:
+    done = cli("list", "cassava-leaf-disease-classification")
+    assert "    known issue (suspected leak): test TFRecords are copied unchanged" in done.stdout
+
+
+def test_list_shows_everything_that_is_wrong_with_a_competition(mine: Path) -> None:
+    path = mine / "tiny" / "competition.toml"
+    path.write_text(path.read_text().replace("teams", "teems").replace("targets", "target"))
+    done = cli("list", "tiny", "--competitions", mine)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"pytest-mlebench: error: {path}: 2 problems:",
+        "  submission: targets is missing, did you mean 'target'?",
+        "  leaderboard: teams is missing, did you mean 'teems'?",
+    ]
 
 
 def test_list_of_an_unknown_name_suggests_one() -> None:

@@ -53,8 +53,18 @@ def change(folder: Path, before: str, after: str) -> None:
         ('"demo"', '"easy"', "complexity must be one of low, medium, high, dev, demo, custom"),
         ("teams = 240", "teams = 0", "leaderboard: teams must be positive, given: 0"),
         ("teams = 240", "teams = true", "leaderboard: teams must be a whole number, given: True"),
-        ("percentiles = [", "percentiles = [1.0,", "percentiles must have 101 numbers, given: 102"),
+        (
+            "percentiles = [",
+            "percentiles = [9999.0,",
+            "percentiles must have 101 numbers, given: 102",
+        ),
         ('direction = "lower"\n', "", "metric: direction is missing"),
+        (
+            'direction = "lower"',
+            'direction = "higher"',
+            "leaderboard: percentiles must go from the best score to the worst; higher is better",
+        ),
+        ('kind = "number"', 'kind = "numbr"', "submission: kind must be one of number, unbounded,"),
         ("title = ", "title = = ", "competition.toml: not valid TOML:"),
     ],
 )
@@ -73,10 +83,83 @@ def test_an_unknown_metric_suggests_known_ones(folder: Path) -> None:
         read_competition(folder)
 
 
-def test_the_rules_of_a_submission_are_strict_too(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("after", "message"),
+    [
+        ('name = "map_at_k"', "metric: k is missing"),
+        ('name = "mae"\ndigts = 3', "metric: digts is not a known key, did you mean 'digits'?"),
+    ],
+)
+def test_the_parameters_of_a_shared_metric_are_known(
+    folder: Path, after: str, message: str
+) -> None:
+    (folder / "grade.py").unlink()
+    change(folder, 'name = "cost of wrong orders"\ndirection = "lower"', after)
+    for parameter in ("shortage = 3.0", "surplus = 1.0"):
+        change(folder, f"{parameter}\n", "")
+    with pytest.raises(CompetitionFileError, match=re.escape(message)):
+        read_competition(folder)
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once(folder: Path) -> None:
     change(folder, 'kind = "number"', 'kynd = "number"')
-    with pytest.raises(CompetitionFileError, match="submission: kynd is not a known key"):
-        _ = read_competition(folder).rules
+    change(folder, "title =", "tittle =")
+    change(folder, "teams = 240", "teams = 0")
+    with pytest.raises(CompetitionFileError) as caught:
+        read_competition(folder)
+    assert str(caught.value).splitlines() == [
+        f"{folder / 'competition.toml'}: 3 problems:",
+        "  leaderboard: teams must be positive, given: 0",
+        "  submission: kynd is not a known key, did you mean 'kind' or 'kinds'?",
+        "  title is missing, did you mean 'tittle'?",
+    ]
+
+
+def test_choosing_competitions_finds_every_broken_one(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "other")
+    change(folder, "title =", "tittle =")
+    change(folder.parent / "other", "teams = 240", "teams = 0")
+    registry = Registry([folder.parent])
+    with pytest.raises(CompetitionFileError) as caught:
+        registry.select((), ["demo-bakery", "demo-digits", "other"])
+    first, second = str(caught.value).splitlines()
+    assert first.endswith("demo-bakery/competition.toml: title is missing, did you mean 'tittle'?")
+    assert second.endswith("other/competition.toml: leaderboard: teams must be positive, given: 0")
+
+
+@pytest.mark.parametrize(
+    ("certain", "label"), [("", "leak"), ("certain = false\n", "suspected leak")]
+)
+def test_a_suspected_leak_is_a_leak_that_says_so(folder: Path, certain: str, label: str) -> None:
+    with (folder / "competition.toml").open("a") as file:
+        file.write(f'\n[[known_issues]]\nkind = "leak"\nwhat = "a test"\n{certain}')
+    competition = read_competition(folder)
+    assert competition.is_leaky
+    assert [issue.label for issue in competition.known_issues] == [label]
+
+
+def test_the_kind_of_an_issue_is_one_of_those_there_are(folder: Path) -> None:
+    with (folder / "competition.toml").open("a") as file:
+        file.write('\n[[known_issues]]\nkind = "leak?"\nwhat = "a test"\n')
+    message = (
+        r"known_issues\[0\]: kind must be one of leak, .*, given: 'leak\?', did you mean 'leak'"
+    )
+    with pytest.raises(CompetitionFileError, match=message):
+        read_competition(folder)
+
+
+def test_what_the_benchmark_suspects_is_counted_as_leaky() -> None:
+    suspected = {
+        name
+        for name in list_competitions("all")
+        for issue in load_competition(name).known_issues
+        if issue.is_leak and not issue.certain
+    }
+    assert suspected == {
+        "cassava-leaf-disease-classification",
+        "siim-isic-melanoma-classification",
+    }
+    assert all(load_competition(name).is_leaky for name in suspected)
 
 
 def test_preparation_that_fails_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The table of metrics: name, home and direction. Importing it imports no metric.
+"""The table of metrics: name, home, direction, parameters. Importing it imports no metric.
 
 A metric is ``metric(truth, prediction, **parameters) -> float`` over aligned arrays: one
 dimension for a single target column, two for several, in the order of the competition's targets.
@@ -9,41 +9,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_mlebench.errors import CompetitionFileError, did_you_mean
-
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """Where a metric is and which scores are better."""
+    """Where a metric is, which scores are better, which parameters it needs and knows."""
 
     home: str
     lower_is_better: bool
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
 METRICS = {
-    name: MetricEntry(home, direction == "lower")
-    for home, direction, names in (
-        ("classification", "higher", "accuracy f1 matthews multilabel_f1 quadratic_kappa roc_auc"),
-        ("classification", "higher", "weighted_roc_auc"),
-        ("classification", "lower", "error_rate log_loss binary_log_loss"),
-        ("regression", "lower", "angular_error mae rmse rmsle"),
-        ("regression", "higher", "pearson spearman"),
-        ("ranking", "higher", "label_ranking_precision map_at_k"),
-        ("text", "higher", "exact_match word_jaccard"),
-        ("text", "lower", "levenshtein"),
-    )
-    for name in names.split()
+    "accuracy": MetricEntry("classification", False),
+    "angular_error": MetricEntry("regression", True),
+    "binary_log_loss": MetricEntry("classification", True, optional=("epsilon",)),
+    "error_rate": MetricEntry("classification", True),
+    "exact_match": MetricEntry("text", False),
+    "f1": MetricEntry("classification", False, optional=("average",)),
+    "label_ranking_precision": MetricEntry("ranking", False),
+    "levenshtein": MetricEntry("text", True),
+    "log_loss": MetricEntry("classification", True, optional=("epsilon",)),
+    "mae": MetricEntry("regression", True, optional=("digits",)),
+    "map_at_k": MetricEntry("ranking", False, required=("k",)),
+    "matthews": MetricEntry("classification", False),
+    "multilabel_f1": MetricEntry("classification", False),
+    "pearson": MetricEntry("regression", False),
+    "quadratic_kappa": MetricEntry("classification", False),
+    "rmse": MetricEntry("regression", True),
+    "rmsle": MetricEntry("regression", True),
+    "roc_auc": MetricEntry("classification", False),
+    "spearman": MetricEntry("regression", False),
+    "weighted_roc_auc": MetricEntry("classification", False, required=("bounds", "weights")),
+    "word_jaccard": MetricEntry("text", False, optional=("both_empty",)),
 }
-
-
-def metric_facts(name: str, *, where: str) -> MetricEntry:
-    """Return the entry of a metric, or tell where an unknown one is named."""
-    if name not in METRICS:
-        raise CompetitionFileError(
-            f"{where}: name {name!r} is not a known metric{did_you_mean(name, METRICS)}; "
-            f"a competition of its own kind needs a grade.py"
-        )
-    return METRICS[name]
 
 
 def load_metric(name: str) -> Callable[..., float]:

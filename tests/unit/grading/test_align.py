@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from submission_rules import make_rules
 
 from pytest_mlebench import InvalidSubmission
 from pytest_mlebench.errors import CompetitionFileError
-from pytest_mlebench.grading.align import Rules, conform
+from pytest_mlebench.grading.align import conform
+from pytest_mlebench.grading.rules import Rules
 
 SAMPLE = pd.DataFrame({"id": [1, 2, 3, 4], "x": 0.0})
 ANSWERS = SAMPLE[SAMPLE["id"] != 3]
 
 
 def rules(**more: Any) -> Rules:
-    return Rules.from_table({"id": "id", "targets": ["x"], **more}, where="here")
+    return make_rules(id="id", targets=["x"], **more)
 
 
 def rows(*ids: int) -> pd.DataFrame:

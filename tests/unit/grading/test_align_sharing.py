@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from pytest_mlebench.grading.align import Rules, conform
+from pytest_mlebench.grading.align import conform
+from pytest_mlebench.grading.rules import Rules
 
 
 @pytest.mark.parametrize("kind", ["number", "integer", "any"])

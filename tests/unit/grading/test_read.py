@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pytest_mlebench import InvalidSubmission
-from pytest_mlebench.grading.align import Rules
 from pytest_mlebench.grading.read import open_regular, read_submission
+from pytest_mlebench.grading.rules import Rules
 
 RULES = Rules(id=("id",), targets=("p",), kinds={"p": "number"})
 GOOD = "id,p\n1,0.5\n2,0.25\n"

@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from submission_rules import make_rules
 
 from pytest_mlebench import InvalidSubmission
-from pytest_mlebench.grading.align import Rules, conform
+from pytest_mlebench.grading.align import conform
 from pytest_mlebench.grading.metrics.regression import spearman
 from pytest_mlebench.grading.metrics.text import word_jaccard
+from pytest_mlebench.grading.rules import Rules
 
 SAMPLE = pd.DataFrame({"id": [1, 2, 3], "x": 0, "y": 0})
 
 
 def rules(**more: Any) -> Rules:
-    return Rules.from_table({"id": "id", "targets": ["x", "y"], **more}, where="here")
+    return make_rules(id="id", targets=["x", "y"], **more)
 
 
 def texts(*words: str) -> Any:
