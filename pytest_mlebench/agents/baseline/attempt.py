@@ -2,108 +2,104 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from columns import sort_columns
-from learn import learn, prior
-from submission import Submission, places_of
+from coco import read_annotations
+from labels import tables_of_files
+from listing import MediaFile, list_media
+from pictures import can_decode
+from restoration import restore
+from search import Search
+from segmentation import segment
+from submission import Submission
 from tables import Tables, find_sample, read_tables
 from task import Goal, infer_goals
-from views import Views, make_views
+from unpack import unpack
 from workspace import Workspace
-
-SAVE_EVERY = 10.0  # seconds
-FEWEST_ROWS = 20  # to learn from; below, the prior must do
 
 
 def attempt(workspace: Workspace) -> int:
     """Leave a valid submission early, then improve it while there is time."""
-    source = find_sample(workspace.data)
-    if source is None:
-        workspace.log(f"no sample submission in {workspace.data}")
-        return 1
-    submission = Submission(source.read_as_written(), workspace.submission)
-    submission.save()
-    workspace.log(f"handed in the sample: {source.file.name}, {len(submission.table)} rows")
-    tables = _tables(workspace, submission.table.copy())
-    goals = () if tables is None else infer_goals(tables)
-    if tables is None or not goals:
-        workspace.log("the tables do not tell what to learn: the sample must do")
-    else:
-        search = Search(workspace, tables, submission, goals)
-        search.hand_in_priors()
-        search.improve()
-    workspace.is_accepted()
-    return 0
+    with tempfile.TemporaryDirectory(prefix="baseline.") as scratch:
+        return Attempt(workspace, Path(scratch)).run()
 
 
-def _tables(workspace: Workspace, sample: pd.DataFrame) -> Tables | None:
-    try:
-        return read_tables(workspace.data, sample)
-    except ValueError as problem:
-        workspace.log(f"the tables cannot be read: {problem}")
-        return None
+class Attempt:
+    """The data folder of one competition, and a scratch folder for what must be unpacked."""
 
-
-class Search:
-    """The goals of one competition on their way from the prior to the best blend."""
-
-    def __init__(
-        self, workspace: Workspace, tables: Tables, submission: Submission, goals: tuple[Goal, ...]
-    ) -> None:
+    def __init__(self, workspace: Workspace, scratch: Path) -> None:
         self.workspace = workspace
-        self.tables = tables
-        self.submission = submission
-        self.goals = goals
-        self.saved = time.monotonic()
+        self.scratch = scratch
 
-    def hand_in_priors(self) -> None:
-        """Hand in what needs no features: labels where the format check wants no scores."""
-        self._save_priors()
-        if not all(goal.sure for goal in self.goals) and not self.workspace.is_accepted():
-            self.goals = tuple(
-                goal if goal.sure else replace(goal, form="label", sure=True) for goal in self.goals
-            )
-            self._save_priors()
-        for goal in self.goals:
-            self.workspace.log(f"to learn: {goal}")
+    def run(self) -> int:
+        """Hand in the sample, then something better."""
+        data, log = self.workspace.data, self.workspace.log
+        unpack(data, self.scratch, "sample", log)
+        source = find_sample(self._folders())
+        if source is None:
+            log(f"no sample submission in {data}")
+            return 1
+        submission = Submission(source.read_as_written(), self.workspace.submission)
+        submission.save()
+        log(f"handed in the sample: {source.file.name}, {len(submission.table)} rows")
+        unpack(data, self.scratch, "", log)
+        self._improve(submission)
+        return 0
 
-    def improve(self) -> None:
-        """Learn one goal after the other, each with its share of the time."""
-        places = places_of(self.tables)
-        views = self._views()
-        if places is None or views.is_empty or len(self.tables.train) < FEWEST_ROWS:
-            self.workspace.log("there is nothing to learn from: the prior must do")
+    def _improve(self, submission: Submission) -> None:
+        files = self._files()
+        sample = submission.table.copy()
+        if restore(self.workspace, submission, files):
+            submission.settle(self.workspace)
             return
-        for number, goal in enumerate(self.goals):
-            share = self.workspace.seconds_left / (len(self.goals) - number)
-            self._learn(goal, views, places, time.monotonic() + share)
-        self.submission.save()
+        for tables in self._tables(sample, files):
+            if segment(self.workspace, submission, tables, files):
+                submission.settle(self.workspace)
+                return
+            goals = infer_goals(tables)
+            if goals:
+                self._search(submission, tables, goals, files)
+                return
+        self.workspace.log("the data do not tell what to learn: the sample must do")
+        submission.settle(self.workspace)
 
-    def _learn(self, goal: Goal, views: Views, places: np.ndarray, deadline: float) -> None:
-        known, truth = goal.known_targets(self.tables.train)
-        log, seed = self.workspace.log, self.workspace.seed
-        best = None
-        for best in learn(goal, truth, views.only(known), seed=seed, deadline=deadline, say=log):
-            self.submission.fill(goal, best.test, places)
-            if time.monotonic() - self.saved > SAVE_EVERY:
-                self.submission.save()
-                self.saved = time.monotonic()
-        if best is not None:
-            log(f"{', '.join(goal.columns)}: loss {best.loss:.5f} with {best.name}")
+    def _search(
+        self,
+        submission: Submission,
+        tables: Tables,
+        goals: tuple[Goal, ...],
+        files: list[MediaFile],
+    ) -> None:
+        search = Search(self.workspace, tables, submission, goals, files)
+        if search.hand_in_priors():
+            search.improve()
+            submission.settle(self.workspace)
 
-    def _save_priors(self) -> None:
-        everywhere = np.zeros(len(self.tables.sample), dtype=int)
-        for goal in self.goals:
-            _, truth = goal.known_targets(self.tables.train)
-            self.submission.fill(goal, prior(goal, truth, rows=1).test, everywhere)
-        self.submission.save()
+    def _tables(self, sample: pd.DataFrame, files: list[MediaFile]) -> Iterator[Tables]:
+        """Yield what there is to learn from: tables, else annotations, else labelled files."""
+        sources: tuple[Callable[[], Tables | None], ...] = (
+            lambda: read_tables(self._folders(), sample),
+            lambda: read_annotations(self._folders(), sample),
+            lambda: tables_of_files(files, sample),
+        )
+        for source in sources:
+            try:
+                tables = source()
+            except ValueError as problem:
+                self.workspace.log(f"the tables cannot be read: {problem}")
+            else:
+                if tables is not None:
+                    yield tables
 
-    def _views(self) -> Views:
-        train, test = self.tables.train, self.tables.test
-        taken = {*self.tables.ids, *(name for goal in self.goals for name in goal.sources)}
-        names = [name for name in train.columns if name in test.columns and name not in taken]
-        return make_views(train, test, sort_columns(train[names]), self.workspace.seed)
+    def _files(self) -> list[MediaFile]:
+        files = list_media((self.workspace.data, self.scratch))
+        if can_decode() or not any(file.kind == "picture" for file in files):
+            return files
+        self.workspace.log("pictures need pillow: pip install 'pytest-mlebench[competitions]'")
+        return [file for file in files if file.kind != "picture"]
+
+    def _folders(self) -> list[Path]:
+        return [self.workspace.data, *sorted(self.scratch.iterdir())]

@@ -12,6 +12,7 @@ HALVES = 20  # of the rows, drawn at random, to find the weights of a blend
 STEPS = 15  # of the greedy search in each half
 MOST_ROWS = 10_000  # in a half: more would only take longer
 _TEMPERATURES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.6, 2.0, 3.0)
+_QUANTITIES: tuple[Form, ...] = ("number", "set", "members", "shares")
 _SMALL = 1e-6
 
 Loss = Callable[[np.ndarray, np.ndarray], float]
@@ -21,7 +22,8 @@ Loss = Callable[[np.ndarray, np.ndarray], float]
 class Estimate:
     """Values for the training rows, each by a model that had not seen it, and for the test rows.
 
-    A number has one value a row, a class one probability for each class.
+    A number has one value a row, a class one probability for each class; where several classes
+    may be right, or shares are asked for, there is a number for each.
     """
 
     name: str
@@ -32,14 +34,16 @@ class Estimate:
 
 def loss_of(form: Form) -> Loss:
     """Return what is to be small for a form of prediction."""
-    return {"number": _rmse, "label": _mistakes}.get(form, _log_loss)
+    if form in _QUANTITIES:
+        return _rmse
+    return _mistakes if form == "label" else _log_loss
 
 
 def estimate(
     name: str, truth: np.ndarray, held_out: np.ndarray, test: np.ndarray, form: Form
 ) -> Estimate:
     """Judge the predictions of a model; probabilities are first made as bold as they deserve."""
-    if form != "number":
+    if form not in _QUANTITIES:
         by_temperature = {t: _log_loss(truth, _temper(held_out, t)) for t in _TEMPERATURES}
         best = min(by_temperature, key=by_temperature.__getitem__)
         held_out, test = _temper(held_out, best), _temper(test, best)

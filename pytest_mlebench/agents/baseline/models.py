@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from task import MAX_CLASSES
 from views import View, Views
 
 FEW = 10_000  # rows; from here on scikit-learn's boosting stops by itself when it is good enough
@@ -32,6 +33,7 @@ class _Offer:
     most_columns: int = 10**9
     most_classes: int = 200
     more_rows_than: int = 0
+    columns_per_row: float = 10**9  # more are slow, and help nothing
 
 
 def classifiers(views: Views, classes: int) -> list[Candidate]:
@@ -42,15 +44,28 @@ def classifiers(views: Views, classes: int) -> list[Candidate]:
         _Offer("naive Bayes on words", "words", _naive_bayes),
         _Offer("linear SVM on words", "words", _linear_svm, 100_000),
         _Offer("logistic regression on words", "words", _logistic(10.0), 100_000),
-        _Offer("linear discriminants", "scaled", _linear_discriminants, 50_000),
-        _Offer("quadratic discriminants", "scaled", _quadratic_discriminants, 50_000, 500),
+        _Offer(
+            "linear discriminants",
+            "scaled",
+            _linear_discriminants,
+            50_000,
+            most_classes=MAX_CLASSES,
+        ),
+        _Offer(
+            "quadratic discriminants",
+            "scaled",
+            _quadratic_discriminants,
+            50_000,
+            500,
+            columns_per_row=0.5,
+        ),
         _Offer("logistic regression", "scaled", _logistic(1.0), 200_000),
         _Offer("logistic regression, strict", "scaled", _logistic(0.05), 200_000),
-        _Offer("neighbours", "scaled", _neighbours, 20_000),
+        _Offer("neighbours", "scaled", _neighbours, 20_000, most_classes=MAX_CLASSES),
         _Offer("support vectors", "scaled", _support_vectors(1.0), 4_000),
         _Offer("support vectors, loose", "scaled", _support_vectors(10.0), 4_000),
         _Offer("extra trees", "plain", _extra_trees, 100_000),
-        _Offer("boosted trees", "plain", _boosted_trees(80), FEW, 2_000, 8),
+        _Offer("boosted trees", "plain", _boosted_trees(80), FEW, 2_000, 8, columns_per_row=1),
         _Offer("more boosted trees", "plain", _boosted_trees(500), 10**9, 2_000, 8, FEW),
     )
 
@@ -67,8 +82,21 @@ def regressors(views: Views) -> list[Candidate]:
         _Offer("support vectors", "scaled", _support_vector_regression(1.0, "scale"), 4_000),
         _Offer("support vectors, loose", "scaled", _support_vector_regression(10.0, 0.03), 4_000),
         _Offer("extra trees", "plain", _extra_trees_regression, 100_000),
-        _Offer("boosted trees", "plain", _boosted_regression(120), FEW, 2_000),
+        _Offer("boosted trees", "plain", _boosted_regression(120), FEW, 2_000, columns_per_row=1),
         _Offer("more boosted trees", "plain", _boosted_regression(500), 10**9, 2_000, 1, FEW),
+    )
+
+
+def joint_regressors(views: Views, targets: int) -> list[Candidate]:
+    """Return the regressors that learn several targets at once, the quickest first."""
+    return _choose(
+        views,
+        targets,
+        _Offer("ridge on words", "words", _ridge, 100_000, most_classes=MAX_CLASSES),
+        _Offer("linear regression", "scaled", _ridge_of_any_strength, 200_000, 2_000, MAX_CLASSES),
+        _Offer("neighbours", "scaled", _near_values, 20_000, most_classes=MAX_CLASSES),
+        _Offer("kernel ridge", "scaled", _kernel_ridge, 4_000, most_classes=MAX_CLASSES),
+        _Offer("extra trees", "plain", _extra_trees_regression, 100_000),
     )
 
 
@@ -78,6 +106,7 @@ def _choose(views: Views, classes: int, *offers: _Offer) -> list[Candidate]:
             view is not None
             and offer.more_rows_than < view.train.shape[0] <= offer.most_rows
             and view.train.shape[1] <= offer.most_columns
+            and view.train.shape[1] <= offer.columns_per_row * view.train.shape[0]
             and classes <= offer.most_classes
         )
 
@@ -184,11 +213,28 @@ def _splines(seed: int) -> Any:
 
 
 def _then_ridge(step: Any) -> Any:
-    from sklearn.linear_model import RidgeCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(step, StandardScaler(), RidgeCV([10.0**power for power in range(-2, 5)]))
+    return make_pipeline(step, StandardScaler(), _ridge_of_any_strength(0))
+
+
+def _ridge_of_any_strength(seed: int) -> Any:
+    from sklearn.linear_model import RidgeCV
+
+    return RidgeCV([10.0**power for power in range(-2, 5)])
+
+
+def _kernel_ridge(seed: int) -> Any:
+    from sklearn.kernel_ridge import KernelRidge
+
+    return KernelRidge(alpha=1.0, kernel="rbf")
+
+
+def _near_values(seed: int) -> Any:
+    from sklearn.neighbors import KNeighborsRegressor
+
+    return KNeighborsRegressor(15, weights="distance")
 
 
 def _support_vector_regression(cost: float, gamma: float | str) -> Maker:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
+from listing import MediaFile
 
 MOST_ROWS = 300_000  # of the training table: a baseline need not see more
+MAX_JSON_BYTES = 1_000_000_000  # of a file: in memory it takes several times as much
 
-_SUFFIXES = (".csv", ".tsv", ".json")
+SUFFIXES = (".csv", ".tsv", ".json")
+_TEXT = ".txt"  # a table only where nothing else can be the sample
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Source:
         """Read the table, or its first rows; some columns stay as they are written."""
         types: Any = dict.fromkeys(as_text, str)
         with self._open() as stream:
+            if self.name.endswith(".json") and self.file.stat().st_size > MAX_JSON_BYTES:
+                raise ValueError(f"{self.file.name} is too large to be read as a whole")
             if self.name.endswith(".json"):
                 frame = pd.read_json(stream, convert_dates=False, dtype=False)
                 return frame.astype({name: types[name] for name in types if name in frame})[:rows]
@@ -61,39 +67,90 @@ class Tables:
     train: pd.DataFrame
     test: pd.DataFrame  # where there is none, the ids alone
     ids: tuple[str, ...]
+    train_files: tuple[MediaFile, ...] = ()  # of each row, where the files are all there is
 
 
-def find_sample(folder: Path) -> Source | None:
-    """Return the sample submission, the plainest name first."""
-    found = (source for source in _sources(folder) if _is_sample(source))
-    return min(found, key=lambda source: len(source.stem), default=None)
+def find_sample(folders: Iterable[Path]) -> Source | None:
+    """Return the sample submission, else what is called so, else the table of what is asked."""
+    sources = _sources(folders, (*SUFFIXES, _TEXT))
+    samples = [source for source in sources if _is_sample(source)]
+    others = _called("submission", sources) + _called("prediction", sources)
+    return next(iter(_plainest_first(samples) + others + _called("test", sources)), None)
 
 
-def read_tables(folder: Path, sample: pd.DataFrame) -> Tables | None:
-    """Return the tables of *folder*, or None where there is nothing to learn from."""
-    sources = [source for source in _sources(folder) if not _is_sample(source)]
-    tests = _called("test", sources)[:1]
-    trains = _called("train", sources) + _called("label", sources)
+def read_tables(folders: Iterable[Path], sample: pd.DataFrame) -> Tables | None:
+    """Return the tables of *folders*, or None where there is nothing to learn from."""
+    sources = [source for source in _sources(folders, SUFFIXES) if not _is_sample(source)]
+    tests = [one for one in _called("test", sources) if "label" not in one.stem][:1]
+    trains = _called("train", sources)
+    labels = [one for one in _called("label", sources) if one not in trains]
+    trains += [one for one in labels if "test" not in one.stem]
     if not trains:
         return None
-    known = {name for test in tests for name in test.read(rows=1).columns}
-    ids = tuple(name for name in sample.columns if name in known) or (str(sample.columns[0]),)
+    header = [name for test in tests for name in test.read(rows=1).columns]
+    known = {_respelt(name, sample) for name in header}
+    ids = tuple(name for name in sample.columns if name in known) or _named(sample)[:1]
+    read = partial(_read, sample=sample, ids=ids)
     return Tables(
         sample=sample,
-        train=_joined([one.read(as_text=ids, rows=MOST_ROWS) for one in trains], ids[0]),
-        test=tests[0].read(as_text=ids) if tests else sample[list(ids)],
+        train=_joined(_readable(trains, partial(read, rows=MOST_ROWS)), ids[0]),
+        test=read(tests[0]) if tests else sample[list(ids)],
         ids=ids,
     )
 
 
-def _sources(folder: Path) -> Iterator[Source]:
+def _readable(
+    sources: list[Source], read: Callable[[Source], pd.DataFrame]
+) -> list[tuple[Source, pd.DataFrame]]:
+    """Return the sources that are tables; raise what is wrong with the first if none is."""
+    found, problems = [], []
+    for source in sources:
+        try:
+            found.append((source, read(source)))
+        except ValueError as problem:
+            problems.append(problem)
+    if not found:
+        raise problems[0]
+    return found
+
+
+def _read(
+    source: Source, sample: pd.DataFrame, ids: tuple[str, ...], rows: int | None = None
+) -> pd.DataFrame:
+    """Read a table; its columns are spelt as the sample spells them, and ids stay text."""
+    spellings = {way(name) for name in ids for way in (str, str.lower, str.upper, str.capitalize)}
+    frame = source.read(as_text=spellings, rows=rows)
+    spelt = {name: _respelt(name, sample) for name in frame.columns}
+    return frame.rename(columns={a: b for a, b in spelt.items() if b not in frame.columns})
+
+
+def _respelt(name: str, sample: pd.DataFrame) -> str:
+    """Return a column's name as the sample has it, where only the case differs."""
+    alike = (str(column) for column in sample.columns if column.lower() == str(name).lower())
+    return name if name in sample.columns else next(alike, name)
+
+
+def _named(sample: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(name for name in sample.columns if is_named(name))
+
+
+def is_named(column: str) -> bool:
+    """Tell a column with a name from the index that somebody wrote into the table."""
+    return not column.startswith("Unnamed: ")
+
+
+def _sources(folders: Iterable[Path], suffixes: tuple[str, ...]) -> list[Source]:
+    return [source for folder in folders for source in _sources_in(folder, suffixes)]
+
+
+def _sources_in(folder: Path, suffixes: tuple[str, ...]) -> Iterator[Source]:
     files = [path for pattern in ("*", "*/*.csv") for path in sorted(folder.glob(pattern))]
     for file in files:
-        if file.suffix in _SUFFIXES:
+        if file.suffix in suffixes:
             yield Source(file)
         elif file.suffix == ".zip" and zipfile.is_zipfile(file):
             names = zipfile.ZipFile(file).namelist()
-            tables = (name for name in names if Path(name).suffix in _SUFFIXES)
+            tables = (name for name in names if Path(name).suffix in suffixes)
             yield from (Source(file, name) for name in tables if "__MACOSX" not in name)
 
 
@@ -103,13 +160,23 @@ def _is_sample(source: Source) -> bool:
 
 def _called(word: str, sources: list[Source]) -> list[Source]:
     """Return the tables whose names have *word* in them, the plainest first."""
-    return sorted((s for s in sources if word in s.stem), key=lambda source: len(source.stem))
+    return _plainest_first(source for source in sources if word in source.stem)
 
 
-def _joined(frames: list[pd.DataFrame], key: str) -> pd.DataFrame:
-    """Return the first table with the columns that others add to the same rows."""
-    first, *others = frames
-    for other in others:
+def _plainest_first(sources: Iterable[Source]) -> list[Source]:
+    return sorted(sources, key=lambda source: len(source.stem))
+
+
+def _joined(tables: list[tuple[Source, pd.DataFrame]], key: str) -> pd.DataFrame:
+    """Return the first table with the rows that its likes add, and the columns that others do."""
+    (source, first), *others = tables
+    alike = [
+        frame
+        for other, frame in others
+        if set(frame.columns) == set(first.columns) and other.file.parent == source.file.parent
+    ]
+    first = pd.concat([first, *alike], ignore_index=True) if alike else first
+    for _, other in others:
         new = [name for name in other.columns if name not in first.columns]
         if new and key in first and key in other and other[key].is_unique:
             first = first.merge(other[[key, *new]], on=key, how="inner")

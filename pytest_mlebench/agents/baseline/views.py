@@ -84,7 +84,7 @@ def _numbers(both: pd.DataFrame, columns: Columns) -> Iterator[np.ndarray]:
         yield both[name].to_numpy(dtype=float, na_value=np.nan)
     for name in columns.dates:
         dates = pd.to_datetime(both[name], errors="coerce", format="mixed", utc=True)
-        yield dates.map(pd.Timestamp.timestamp, na_action="ignore").to_numpy(dtype=float)
+        yield (dates - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy(dtype=float)
         for part in ("year", "month", "day", "dayofweek", "hour"):
             yield getattr(dates.dt, part).to_numpy(dtype=float)
     for name in columns.texts:

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-
-from pytest_mlebench.agents.find import find_agent
+from baseline_agent import imported
 
 NUMBERS = np.linspace(0, 1, 120)
 
 
 @pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the agent's script as the agent does: from its own folder."""
-    folder = find_agent("baseline", rootdir=Path()).folder
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(folder)
-    import task
-
-    yield task
-    for name in set(sys.modules) - before:
-        if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
-            del sys.modules[name]
+def task() -> Iterator[ModuleType]:
+    with imported("task") as (module,):
+        yield module
 
 
 def infer(task: ModuleType, train: dict[str, Any], sample: dict[str, str]) -> Any:
