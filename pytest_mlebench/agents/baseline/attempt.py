@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,8 +46,13 @@ class Attempt:
         submission = Submission(source.read_as_written(), self.workspace.submission)
         submission.save()
         log(f"handed in the sample: {source.file.name}, {len(submission.table)} rows")
-        unpack(data, self.scratch, "", log)
-        self._improve(submission)
+        try:
+            unpack(data, self.scratch, "", log)
+            self._improve(submission)
+        except Exception:  # whatever happens, something valid stays handed in
+            log(traceback.format_exc())
+            submission.settle(self.workspace)
+            return 1
         return 0
 
     def _improve(self, submission: Submission) -> None:

@@ -39,8 +39,13 @@ def sort_columns(frame: pd.DataFrame) -> Columns:
     return Columns(those("number"), those("category"), those("date"), those("text"))
 
 
+def has_lists(values: pd.Series) -> bool:
+    """Tell whether cells are more than single values."""
+    return bool(values.map(type).isin((list, dict)).any())
+
+
 def _kind(values: pd.Series) -> str | None:
-    if values.map(type).isin((list, dict)).any() or values.nunique() < 2:
+    if has_lists(values) or values.nunique() < 2:
         return None
     if pd.api.types.is_bool_dtype(values.dtype):
         return "category"

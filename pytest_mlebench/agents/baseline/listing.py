@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 MAX_LISTED = 500_000  # files below one entry of the data folder
@@ -45,8 +45,8 @@ class MediaFile(NamedTuple):
     @property
     def folder(self) -> str:
         """Return the folder, of which an archive is the first part."""
-        archive = (self.root.stem,) if self.root.suffix == ".zip" else ()
-        return str(PurePosixPath(*archive, self.path).parent)
+        path = f"{self.root.stem}/{self.path}" if self.root.suffix == ".zip" else self.path
+        return path.rpartition("/")[0]
 
     @property
     def split(self) -> Split:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -34,10 +35,10 @@ def encode_runs(mask: np.ndarray, *, order: Order, first: int) -> str:
     return " ".join(f"{start} {length}" for start, length in pairs)
 
 
-def first_pixel(cells: pd.Series) -> int:
+def first_pixel(cells: Iterable[object]) -> int:
     """Return whether pixels are counted from 0 or from 1."""
     starts = (int(runs[0, 0]) for runs in map(_runs, cells) if runs is not None)
-    return min(1, *starts)
+    return min([1, *starts])
 
 
 def _runs(cell: object) -> np.ndarray | None:

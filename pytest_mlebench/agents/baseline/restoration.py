@@ -49,7 +49,7 @@ def _asked(sample: pd.DataFrame, files: list[MediaFile]) -> dict[str, MediaFile]
     if len(sample.columns) != 2 or not _PIXEL.fullmatch(sample.iat[0, 0]):
         return {}
     tests = {file.key: file for file in files if file.split == "test" and file.kind == "picture"}
-    names = sample.iloc[:, 0].str.rpartition("_")[0].str.rpartition("_")[0].unique()
+    names = sample.iloc[:, 0].str.replace(r"_\d+_\d+$", "", regex=True).unique()
     return {name: tests[name] for name in names} if set(names) <= set(tests) else {}
 
 

@@ -22,12 +22,15 @@ from workspace import Workspace
 SIDE = 128  # pixels: larger pictures are learnt and predicted at this size
 MAX_PICTURES = 240  # to learn from
 MIN_PICTURES = 8
+MAX_KINDS = 10  # of masks in one picture
 TRIAL_PIXELS = 40_000  # that tell in which order masks are written
 SAVE_EVERY = 30.0  # seconds
 READING_SHARE = 0.4  # of the time that is left, at most, goes into reading files
 _ORDERS: tuple[Order, ...] = ("F", "C")
 _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _SMALLEST = (0.0, 0.005, 0.02, 0.05)  # shares of a picture below which a mask is none
+
+Picture = tuple[MediaFile | None, object]  # a file, and the cell with its mask
 
 
 @dataclass(frozen=True)
@@ -69,54 +72,77 @@ def segment(
     if source is None or matched is None or places is None:
         return False
     workspace.log(f"to learn: masks {column} (from {source})")
-    painter = _learn(workspace, matched, tables.train[source])
-    if painter is None:
+    kinds = _kinds(tables.test, tables.ids).to_numpy()[places]
+    painters = dict(_painters(workspace, tables, source, matched))
+    if not painters:
+        workspace.log("too few pictures can be read: the sample must do")
         return False
-    asked = [matched.test[place] for place in places]
+    asked = [(painters.get(kind), matched.test[i]) for kind, i in zip(kinds, places, strict=True)]
     # where every picture has a mask, the sample must know what to write for none
     none = "" if tables.train[source].isna().any() else None
-    _fill(workspace, submission, column, painter, asked, none)
+    _fill(workspace, submission, column, asked, none)
     return True
 
 
 def _masks_of(tables: Tables) -> tuple[str | None, str]:
     """Return the columns with masks, of the training table and of the sample."""
     wanted = [name for name in tables.sample.columns if name not in tables.ids]
-    for name in tables.train.columns if len(wanted) == len(tables.ids) == 1 else ():
+    for name in tables.train.columns if len(wanted) == 1 else ():
         if name not in tables.test.columns and are_runs(tables.train[name].dropna()):
             return str(name), wanted[0]
     return None, ""
 
 
-def _learn(workspace: Workspace, files: Files, cells: pd.Series) -> Painter | None:
-    first, seed = first_pixel(cells.dropna()), workspace.seed
-    examples = list(_examples(workspace, files, cells, first))
+def _kinds(table: pd.DataFrame, ids: tuple[str, ...]) -> pd.Series:
+    """Return what kind of mask each row is about: all of its id but the picture."""
+    return (
+        table[list(ids[1:])].astype(str).agg(" ".join, axis=1)
+        if ids[1:]
+        else pd.Series("", table.index)
+    )
+
+
+def _painters(
+    workspace: Workspace, tables: Tables, source: str, files: Files
+) -> Iterator[tuple[str, Painter]]:
+    """Yield a painter for each kind of mask of which there are enough."""
+    kinds = _kinds(tables.train, tables.ids)
+    every = kinds.unique()[:MAX_KINDS]
+    for number, kind in enumerate(every):
+        rows = np.flatnonzero(kinds == kind).tolist()
+        share = READING_SHARE * workspace.seconds_left / (len(every) - number)
+        pictures = [(files.train[row], tables.train[source].iloc[row]) for row in rows]
+        painter = _learn(workspace, pictures, time.monotonic() + share)
+        if painter is not None:
+            yield kind, painter
+
+
+def _learn(workspace: Workspace, pictures: list[Picture], deadline: float) -> Painter | None:
+    first = first_pixel(cell for _, cell in pictures if not pd.isna(cell))
+    random = np.random.default_rng(workspace.seed)
+    chosen = [pictures[i] for i in random.permutation(len(pictures))[:MAX_PICTURES]]
+    examples = list(_examples(chosen, first, deadline))
     if len(examples) < MIN_PICTURES or not any(one.covers["F"].any() for one in examples):
-        workspace.log("too few pictures can be read: the sample must do")
         return None
+    seed, most = workspace.seed, pixels_to_learn(deadline - time.monotonic())
     checked, learnt = examples[: len(examples) // 4], examples[len(examples) // 4 :]
     trials = {order: _trial(learnt, checked, order, seed) for order in _ORDERS}
     order = min(_ORDERS, key=trials.__getitem__)
-    most = pixels_to_learn(workspace.seconds_left)
     model = _fit(learnt, order, seed, most=most, trees=120)
     chances = [predict(model, one.rows) for one in checked]
     covers = [one.covers[order] for one in checked]
     options = product(_THRESHOLDS, _SMALLEST)
     scores = {option: _mean_dice(chances, covers, *option) for option in options}
-    threshold, smallest = max(scores, key=scores.__getitem__)
-    best = scores[threshold, smallest]
-    workspace.log(f"learnt {len(learnt)} masks, order {order}: Dice {best:.3f} on {len(checked)}")
-    return Painter(model, order, first, threshold, smallest)
+    best = max(scores, key=scores.__getitem__)
+    workspace.log(
+        f"learnt {len(learnt)} masks, order {order}: Dice {scores[best]:.3f} on {len(checked)} more"
+    )
+    return Painter(model, order, first, *best)
 
 
-def _examples(
-    workspace: Workspace, files: Files, cells: pd.Series, first: int
-) -> Iterator[Example]:
-    """Yield training pictures with their masks, in random order, while there is time."""
-    deadline = time.monotonic() + READING_SHARE * workspace.seconds_left
-    rows = np.random.default_rng(workspace.seed).permutation(len(cells))
-    for row in rows[:MAX_PICTURES]:
-        file, cell = files.train[row], cells.iloc[row]
+def _examples(pictures: list[Picture], first: int, deadline: float) -> Iterator[Example]:
+    """Yield training pictures with their masks while there is time."""
+    for file, cell in pictures:
         if file is None or time.monotonic() > deadline:
             continue
         try:
@@ -177,15 +203,14 @@ def _fill(
     workspace: Workspace,
     submission: Submission,
     column: str,
-    painter: Painter,
-    files: list[MediaFile | None],
+    asked: list[tuple[Painter | None, MediaFile | None]],
     none: str | None,
 ) -> None:
     """Hand in masks, some first, while there is time."""
     cells = submission.table[column].astype(object).to_numpy().copy()
     saved = time.monotonic()
-    for row, file in enumerate(files):
-        if file is None or workspace.seconds_left < 0:
+    for row, (painter, file) in enumerate(asked):
+        if painter is None or file is None or workspace.seconds_left < 0:
             continue
         try:
             mask = painter.paint(file.read())

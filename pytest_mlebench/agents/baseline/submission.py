@@ -21,7 +21,7 @@ class Submission:
     def __init__(self, sample: pd.DataFrame, file: Path) -> None:
         self.table = sample.copy()
         self.file = file
-        self._last_accepted = self.table
+        self._last_accepted = sample.copy()
 
     def fill(self, goal: Goal, best: Estimate, truth: np.ndarray, places: np.ndarray) -> None:
         """Fill the goal's columns; *places* tell whose estimate each row of the sample gets."""
@@ -52,10 +52,12 @@ class Submission:
 
 def places_of(tables: Tables) -> np.ndarray | None:
     """Return for each row of the sample the number of the test row that it means, if known."""
-    sample, test, name = tables.sample, tables.test, tables.ids[0]
-    if name in test and test[name].is_unique:
-        places = pd.Index(test[name]).get_indexer(sample[name])
-        return places if (places >= 0).all() else None
+    sample, test = tables.sample, tables.test
+    for ids in (list(tables.ids[:1]), list(tables.ids)):
+        if set(ids) <= set(test.columns) and not test.duplicated(ids).any():
+            index = pd.MultiIndex.from_frame(test[ids])
+            places = index.get_indexer(pd.MultiIndex.from_frame(sample[ids]))
+            return places if (places >= 0).all() else None
     return np.arange(len(sample)) if len(sample) == len(test) else None
 
 

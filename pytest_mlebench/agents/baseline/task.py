@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from columns import has_lists
 from tables import Tables, is_named
 
 MOST_LABELS = 50  # a whole number with more values than this is a quantity
@@ -96,7 +97,11 @@ def infer_goals(tables: Tables) -> tuple[Goal, ...]:
     """Return the goals of a competition, none where the tables do not tell."""
     train, test, sample = tables.train, tables.test, tables.sample
     wanted = tuple(name for name in sample.columns if name not in tables.ids and is_named(name))
-    offered = tuple(name for name in train.columns if name not in (*test.columns, *tables.ids))
+    offered = tuple(
+        name
+        for name in train.columns
+        if name not in (*test.columns, *tables.ids) and not has_lists(train[name])
+    )
     most = min(MAX_CLASSES, max(2, MAX_CELLS // (len(train) + len(test))))
     if all(name in offered for name in wanted):
         if len(wanted) > 1 and _is_one_hot(train[list(wanted)]):

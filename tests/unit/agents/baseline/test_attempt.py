@@ -8,11 +8,12 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
-from baseline_agent import Home
+from baseline_agent import Home, imported
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
@@ -109,7 +110,7 @@ def test_several_labels_from_categories_dates_and_gaps(home: Home) -> None:
     weight = random.normal(size=size)
     table = pd.DataFrame(
         {
-            "when": days.strftime("%Y-%m-%d"),
+            "when": np.where(random.random(size) < 0.05, None, days.strftime("%Y-%m-%d")),
             "colour": colour,
             "weight": np.where(random.random(size) < 0.1, np.nan, weight),
             "same": 1,
@@ -191,6 +192,61 @@ def test_without_time_the_prior_is_handed_in(home: Home) -> None:
     train = pd.read_csv(home.data / "train.csv")
     assert said.to_numpy() == pytest.approx(train["target"].mean())
     assert "no time for logistic regression" in log
+
+
+def test_a_constant_that_is_refused_gets_a_tiny_spread(home: Home) -> None:
+    train, test = split(load_diabetes(as_frame=True).frame, 200)
+    home.write("train.csv", train)
+    home.write("test.csv", test.drop(columns="target"))
+    home.write("sample_submission.csv", test[["id"]].assign(target=0))
+    with format_check(refuses=f",{train['target'].mean()}\n") as (url, seen):
+        home.run(MLE_VALIDATE_URL=url, MLE_TIME_LIMIT_SECS="0.01")
+    said = home.submission()["target"]
+    assert said.is_unique
+    assert said.to_numpy() == pytest.approx(train["target"].mean(), abs=1)
+    assert len(seen) == 3
+
+
+def test_what_the_format_check_always_refuses_is_taken_back(home: Home) -> None:
+    write_zeros(home)
+    with format_check(refuses="target") as (url, _):
+        log = home.run(MLE_VALIDATE_URL=url)
+    assert (home.submission()["target"] == 0).all()
+    assert log.count("handed in again what was valid before") == 2
+
+
+def test_a_surprise_costs_the_rest_of_the_search_and_nothing_else(home: Home) -> None:
+    sample = pd.DataFrame({"id": ["1", "2"], "y": ["0", "0"]})
+    home.write("sample_submission.csv", sample)
+    with imported("attempt", "workspace") as (attempt, workspace):
+        place = workspace.Workspace(
+            data=home.data,
+            submission=home.path / "submission" / "submission.csv",
+            log_file=home.path / "logs" / "baseline.log",
+            seed=0,
+            deadline=0.0,
+            validate_url=None,
+        )
+        with patch.object(attempt, "list_media", side_effect=KeyError("surprise")):
+            assert attempt.attempt(place) == 1
+    assert home.submission()["y"].tolist() == [0, 0]
+    assert "KeyError: 'surprise'" in (home.path / "logs" / "baseline.log").read_text()
+
+
+def test_text_that_the_sample_repeats_is_learnt_from(home: Home) -> None:
+    random = np.random.default_rng(0)
+    rude = random.permutation([0, 1] * 60)
+    words = [["you", "are", "fool" if flag else "friend", "of", "mine"] for flag in rude]
+    table = pd.DataFrame(
+        {"rude": rude, "id": "", "comment": [" ".join(random.permutation(w)) for w in words]}
+    )
+    home.write("train.csv", table[:80])
+    home.write("test.csv", table[80:].drop(columns="rude"))
+    home.write("sample_submission_null.csv", table[80:].assign(rude=0))
+    home.run()
+    said = pd.read_csv(home.path / "submission" / "submission.csv")
+    assert said["comment"].tolist() == table["comment"][80:].tolist()
+    assert roc_auc_score(rude[80:], said["rude"]) > 0.95
 
 
 def test_rows_that_are_nowhere_described_get_the_prior(home: Home) -> None:

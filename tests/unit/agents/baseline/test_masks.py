@@ -78,6 +78,39 @@ def test_masks_are_painted_in_the_order_of_the_training_table(
     assert f"order {order}" in log
 
 
+def test_masks_of_several_kinds_in_pictures_whose_folders_are_part_of_the_name(
+    home: Home, masks: ModuleType
+) -> None:
+    random = np.random.default_rng(0)
+    rows, truth = [], {}
+    for number in range(48):
+        case, day, split = number % 12, number // 12, "train" if number % 12 < 8 else "test"
+        picture, bright = blob(random, 24, 30)
+        picture[8:16, 20:28] //= 3
+        dark = np.zeros_like(bright)
+        dark[8:16, 20:28] = True
+        folder = home.data / split / f"case{case}" / f"case{case}_day{day}" / "scans"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "slice_0007_24_30_1.50.png").write_bytes(encode(picture))
+        name = f"case{case}_day{day}_slice_0007"
+        for kind, mask in (("bright", bright & ~dark), ("dark", dark)):
+            rows.append((name, kind, masks.encode_runs(mask, order="F", first=1), split))
+            truth[name, kind] = mask
+    table = pd.DataFrame(rows, columns=["id", "class", "segmentation", "split"])
+    test = table[table["split"] == "test"][["id", "class"]]
+    home.write("train.csv", table[table["split"] == "train"].drop(columns="split"))
+    home.write("test.csv", test)
+    # in another order than the test table
+    home.write("sample_submission.csv", test[::-1].assign(predicted="1 1 5 2"))
+    home.run()
+    said = pd.read_csv(home.path / "submission" / "submission.csv", keep_default_na=False)
+    scores = []
+    for name, kind, runs in said.itertuples(index=False):
+        mask, true = masks.decode_runs(runs, 24, 30, order="F", first=1), truth[name, kind]
+        scores.append(2 * (mask & true).sum() / max(mask.sum() + true.sum(), 1))
+    assert np.mean(scores) > 0.7
+
+
 def test_dirty_pictures_are_cleaned(home: Home) -> None:
     random = np.random.default_rng(0)
     rows = []

@@ -59,6 +59,87 @@ def test_only_a_sample_full_of_whole_zeros_leaves_a_doubt(task: ModuleType) -> N
     assert infer(task, {"y": [0, 1] * 60}, {"y": "0.0 0.0"})[0].sure
 
 
+@pytest.mark.parametrize("sample", ["0 0", "0.5 0.5"])
+def test_figures_cannot_stand_for_more_than_two_words(task: ModuleType, sample: str) -> None:
+    assert infer(task, {"y": ["a", "b", "c"] * 40}, {"y": sample}) == ()
+
+
+def test_categories_are_labels_however_many_there_are(task: ModuleType) -> None:
+    numbers = pd.Series([*range(60)] * 2)
+    (quantity,) = infer(task, {"y": numbers}, {"y": "0 0"})
+    (goal,) = infer(task, {"y": numbers.astype("category")}, {"y": "0 0"})
+    assert (quantity.form, goal.form, len(goal.classes)) == ("number", "label", 60)
+    assert list(goal.known_targets(pd.DataFrame({"y": [5, 99]}))[0]) == [True, False]
+
+
+def cells(*values: str) -> dict[str, Any]:
+    """Return a column of the sample whose cells have blanks in them."""
+    return {"y": Cells(values)}
+
+
+class Cells(tuple[str, ...]):
+    """A column that is split already."""
+
+    def split(self) -> list[str]:
+        return list(self)
+
+
+def test_a_sample_of_several_labels_asks_for_a_ranking(task: ModuleType) -> None:
+    (goal,) = infer(task, {"y": [7, 8, 9] * 40}, cells("7 8", "7 8"))
+    assert (goal.form, goal.size, goal.classes) == ("ranking", 2, (7, 8, 9))
+
+
+def test_cells_of_several_labels_ask_for_a_set(task: ModuleType) -> None:
+    random = np.random.default_rng(0)
+    lists = [" ".join(random.permutation([*"abcdefgh"])[: 1 + i % 4]) for i in range(120)]
+    (goal,) = infer(task, {"y": lists}, cells("a", "a b"))
+    assert (goal.form, goal.classes) == ("set", tuple("abcdefgh"))
+    known, target = goal.known_targets(pd.DataFrame({"y": ["b d", None]}))
+    assert (list(known), target.tolist()) == ([True, False], [[0, 1, 0, 1, 0, 0, 0, 0]])
+
+
+def test_few_combinations_of_labels_are_labels_themselves(task: ModuleType) -> None:
+    (goal,) = infer(task, {"y": ["a", "a b", "b c"] * 40}, cells("a", "a"))
+    assert (goal.form, goal.classes) == ("label", ("a", "a b", "b c"))
+
+
+@pytest.mark.parametrize("example", ["1 1 5 2", "x y", ""])
+def test_other_lists_are_no_labels(task: ModuleType, example: str) -> None:
+    random = np.random.default_rng(0)
+    lists = [" ".join(random.permutation([*"abcdefgh"])[:3]) for _ in range(120)]
+    assert infer(task, {"y": lists}, cells(example, example)) == ()
+
+
+def test_words_that_are_columns_may_all_be_right(task: ModuleType) -> None:
+    columns = dict.fromkeys(("cat", "dog", "owl"), "0 0")
+    (goal,) = infer(task, {"pets": ["dog,cat", "owl"] * 60, "note": "n"}, columns)
+    assert (goal.form, goal.classes, goal.separator) == ("members", ("cat", "dog", "owl"), ",")
+    assert goal.known_targets(pd.DataFrame({"pets": ["dog,cat"]}))[1].tolist() == [[1, 1, 0]]
+
+
+def test_quantities_become_shares_where_the_sample_adds_up_to_one(task: ModuleType) -> None:
+    train = {"cat": [0, 3] * 60, "dog": [1, 1] * 60}
+    (goal,) = infer(task, train, {"cat": "0.5 0.5", "dog": "0.5 0.5"})
+    assert (goal.form, goal.columns) == ("shares", ("cat", "dog"))
+    assert goal.known_targets(pd.DataFrame(train))[1][:2].tolist() == [[0, 1], [0.75, 0.25]]
+    flags = {"cat": [0, 1] * 60, "dog": [0, 1] * 60}
+    goals = infer(task, flags, {"cat": "0.5 0.5", "dog": "0.5 0.5"})
+    assert [goal.form for goal in goals] == ["probability", "probability"]
+
+
+def test_lists_of_numbers_are_no_targets(task: ModuleType) -> None:
+    assert infer(task, {"y": [[1, 2]] * 120}, {"y": "0 0"}) == ()
+
+
+def test_rare_classes_are_left_out_where_there_are_too_many(
+    task: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task, "MAX_CELLS", 2 * 122)
+    labels = ["a"] * 50 + ["b"] * 40 + ["c", "d"] * 15
+    (goal,) = infer(task, {"y": labels}, {"y": "a a"})
+    assert goal.classes == ("a", "b")
+
+
 def test_texts_that_hardly_repeat_are_no_labels(task: ModuleType) -> None:
     assert infer(task, {"y": [f"{i} 1" for i in range(120)]}, {"y": "1 1"}) == ()
 
