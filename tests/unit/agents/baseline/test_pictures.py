@@ -13,7 +13,7 @@ from baseline_agent import Home
 from drawings import KINDS, draw, encode
 from sklearn.metrics import accuracy_score, f1_score, log_loss, mean_squared_error
 
-TRAIN, TEST = 120, 60
+TRAIN, TEST = 90, 45
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_labels_in_a_table(home: Home, pictures: pd.DataFrame) -> None:
     log = home.run()
     said = home.submission().loc[test["id"], "kind"]
     assert accuracy_score(test["kind"], said) > 0.8
-    assert "the rows have files: 120 to learn from, 60 to predict" in log
+    assert "the rows have files: 90 to learn from, 45 to predict" in log
     home.run()
     assert said.equals(home.submission().loc[test["id"], "kind"])
 
@@ -84,7 +84,7 @@ def test_the_probability_of_a_label_in_the_names_of_files(
 ) -> None:
     two = pictures[pictures["kind"] != "rings"].reset_index(drop=True)
     two["id"] = [str(number) for number in range(len(two))]
-    train, test = two[:80], two[80:]
+    train, test = two[:60], two[60:]
     write_files(home.data / "train", train["kind"] + "." + train["id"] + ".png", train["content"])
     write_files(home.data / "test", test["id"] + ".png", test["content"])
     home.write("sample_submission.csv", test[["id"]].assign(label=0.5))
