@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tables import MAX_JSON_BYTES, Tables
+from tables import MAX_JSON_BYTES, Tables, id_column
 
 _NAME, _PICTURE, _CATEGORY = "file_name", "image_id", "category_id"
 _PATTERNS = ("*.json", "*/*.json", "*/*/*.json")
@@ -21,7 +21,8 @@ MAX_FILES = 200  # where there are more, each describes one row
 
 def read_annotations(folders: Iterable[Path], sample: pd.DataFrame) -> Tables | None:
     """Return what annotations say as tables, or None where there are none for the sample."""
-    identity, asked = str(sample.columns[0]), set(sample.iloc[:, 0])
+    identity = id_column(sample)
+    asked = set(sample[identity])
     train, test = None, None
     for parts in (_parts(file) for folder in folders for file in _files(folder)):
         pictures, categories = _pictures(parts, identity), _categories(parts)
@@ -45,16 +46,15 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _parts(file: Path) -> list[list[dict[str, Any]]]:
     """Return the lists of records in a file."""
+    text = file.read_bytes()
+    if f'"{_NAME}"'.encode() not in text:  # which is much faster to find out than to parse
+        return []
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(text)
     except ValueError:
         return []
     parts = content.values() if isinstance(content, dict) else [content]
-    return [part for part in parts if isinstance(part, list) and part and _is_record(part[0])]
-
-
-def _is_record(value: object) -> bool:
-    return isinstance(value, dict)
+    return [part for part in parts if isinstance(part, list) and part and type(part[0]) is dict]
 
 
 def _pictures(parts: list[list[dict[str, Any]]], identity: str) -> pd.DataFrame | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
@@ -27,6 +28,20 @@ class Columns:
     def only_text(self) -> bool:
         """Tell whether there is text and nothing else."""
         return bool(self.texts) and not (self.numbers or self.categories or self.dates)
+
+    @property
+    def are_none(self) -> bool:
+        """Tell whether there is no useful column."""
+        return not (self.numbers or self.categories or self.dates or self.texts)
+
+    def without_keys(self, names: Collection[str]) -> Columns:
+        """Return the columns but for those of *names* that are no text."""
+
+        def others(columns: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name for name in columns if name not in names)
+
+        kept = others(self.numbers), others(self.categories), others(self.dates)
+        return Columns(*kept, self.texts)
 
 
 def sort_columns(frame: pd.DataFrame) -> Columns:

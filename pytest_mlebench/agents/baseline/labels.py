@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import pandas as pd
 from listing import MediaFile, key_of
-from tables import Tables, is_named
+from tables import Tables, id_column
 
 MIN_FILES = 2  # of a label, on average
 LABEL = "label of the file"
@@ -19,7 +20,7 @@ _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d]+")
 
 def tables_of_files(files: list[MediaFile], sample: pd.DataFrame) -> Tables | None:
     """Return the training files as rows, or None where no labels can be told."""
-    identity = next(name for name in sample.columns if is_named(name))
+    identity = id_column(sample)
     asked = {key_of(value) for value in sample[identity]}
     tests = [file for file in files if file.split == "test" and file.key in asked]
     if len(tests) < len(asked) / 2:
@@ -60,7 +61,7 @@ def _by_name(trains: list[MediaFile], tests: list[MediaFile]) -> Callable[[Media
         shapes = [_shape(_PARTS.split(file.key)[rest]) for file in trains]
         alike = sum(shape == usual for shape in shapes)
         if alike > 0.9 * len(trains) and _are_labels(_part(file, label) for file in trains):
-            return lambda file, label=label: _part(file, label)  # type: ignore[misc]
+            return partial(_part, number=label)
     return None
 
 

@@ -38,6 +38,11 @@ class Features:
     train: pd.DataFrame
     test: pd.DataFrame
 
+    @property
+    def test_files(self) -> int:
+        """Return how many rows of the test table have any."""
+        return int(self.test.notna().any(axis=1).sum())
+
 
 def read_features(files: Files, *, seed: int, deadline: float) -> Features | None:
     """Return the features of files, or None where too few can be read."""

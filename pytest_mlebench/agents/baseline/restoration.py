@@ -113,10 +113,9 @@ def _fill(
     places = parts.groupby(0).indices
     for name, file in asked.items():
         grey = None if workspace.seconds_left < 0 else _grey(file)
-        here = places[name]
-        if grey is None or rows[here].max() - first >= grey.shape[0]:
+        down, right = (numbers[places[name]] - first for numbers in (rows, columns))
+        if grey is None or down.max() >= grey.shape[0] or right.max() >= grey.shape[1]:
             continue
         clean = predict(model, neighbourhood(grey)).reshape(grey.shape).clip(0, 1)
-        if columns[here].max() - first < grey.shape[1]:
-            values[here] = scale * clean[rows[here] - first, columns[here] - first]
+        values[places[name]] = scale * clean[down, right]
     submission.replace(column, values.round(5))

@@ -12,7 +12,7 @@ from columns import Columns, sort_columns
 from learn import learn, prior
 from listing import MediaFile
 from matching import match_files
-from media import Features, read_features
+from media import MAX_TRAIN_FILES, Features, read_features
 from series import list_features
 from submission import Submission, places_of
 from tables import Tables
@@ -22,7 +22,7 @@ from workspace import Workspace
 
 SAVE_EVERY = 10.0  # seconds
 FEWEST_ROWS = 20  # to learn from; below, the prior must do
-TINY = 1e-3  # deviations: a constant cannot be graded where correlations count
+PRIOR_SPREAD = 1e-3  # standard deviations: a constant has no correlation, and may be refused
 READING_SHARE = 0.4  # of the time that is left, at most, goes into reading files
 
 
@@ -53,7 +53,7 @@ class Search:
             )
             accepted = self._save_priors()
         if not accepted and any(goal.form == "number" for goal in self.goals):
-            accepted = self._save_priors(spread=TINY)
+            accepted = self._save_priors(spread=PRIOR_SPREAD)
         for goal in self.goals:
             self.workspace.log(f"to learn: {goal}")
         return accepted
@@ -61,11 +61,11 @@ class Search:
     def improve(self) -> None:
         """Learn one goal after the other, each with its share of the time."""
         places = places_of(self.tables)
-        features = None if places is None else self._features()
-        train = self.tables.train
+        train, columns = self.tables.train, self._columns()
+        features = None if places is None else self._features(alone=columns.are_none)
         if features is not None:
             train = train.iloc[features.rows].reset_index(drop=True)
-        views = list(self._views(train, features))
+        views = list(self._views(train, columns, features))
         if places is None or not views or len(train) < FEWEST_ROWS:
             self.workspace.log("there is nothing to learn from: the prior must do")
             return
@@ -101,6 +101,8 @@ class Search:
         size = len(self.tables.sample)
         for goal in self.goals:
             _, truth = goal.known_targets(self.tables.train)
+            if not len(truth):
+                continue
             best, places = prior(goal, truth, rows=1), np.zeros(size, dtype=int)
             if spread and goal.form == "number":
                 ramp = np.linspace(-spread, spread, size) * truth.std()
@@ -109,8 +111,19 @@ class Search:
         self.submission.save()
         return self.submission.settle(self.workspace)
 
-    def _features(self) -> Features | None:
-        """Return the numbers of the rows' files or of their lists, if there are any."""
+    def _columns(self) -> Columns:
+        """Return the columns that rows to learn from and rows to predict have in common."""
+        train, test = self.tables.train, self.tables.test
+        targets = {name for goal in self.goals for name in goal.sources}
+        shared = [name for name in train.columns if name in test.columns and name not in targets]
+        # a sample may repeat text beside the ids
+        return sort_columns(train[shared]).without_keys(self.tables.ids)
+
+    def _features(self, *, alone: bool) -> Features | None:
+        """Return the numbers of the rows' files or of their lists, if there are any.
+
+        Unless they are *alone*, they must not cost most of the rows that the tables have.
+        """
         log = self.workspace.log
         files = match_files(self.tables, self.files)
         if files is None:
@@ -122,21 +135,20 @@ class Search:
         took = time.monotonic() - started
         if features is None:
             log(f"the files cannot be read (tried for {took:.1f} s)")
-        else:
-            log(f"read {len(features.train)} and {len(features.test)} files in {took:.1f} s")
+            return None
+        log(f"read {len(features.rows)} and {features.test_files} files in {took:.1f} s")
+        if not alone and len(features.rows) < min(len(files.train), MAX_TRAIN_FILES) / 2:
+            log("too few files: the tables must do")
+            return None
         return features
 
-    def _views(self, train: pd.DataFrame, features: Features | None) -> Iterator[Views]:
+    def _views(
+        self, train: pd.DataFrame, columns: Columns, features: Features | None
+    ) -> Iterator[Views]:
         """Yield the tables as matrices and, where there are features, the same with these."""
         test, seed = self.tables.test, self.workspace.seed
-        targets = {name for goal in self.goals for name in goal.sources}
-        shared = [name for name in train.columns if name in test.columns and name not in targets]
-        texts = sort_columns(train[shared]).texts  # which a sample may repeat beside the ids
-        names = [name for name in shared if name not in self.tables.ids or name in texts]
-        columns = sort_columns(train[names])
-        views = make_views(train, test, columns, seed)
-        if not views.is_empty:
-            yield views
+        if not columns.are_none:
+            yield make_views(train, test, columns, seed)
         if features is not None:
             measured = _with_numbers(columns, features.train)
             wider = pd.concat([train, features.train], axis=1)

@@ -95,11 +95,10 @@ def _masks_of(tables: Tables) -> tuple[str | None, str]:
 
 def _kinds(table: pd.DataFrame, ids: tuple[str, ...]) -> pd.Series:
     """Return what kind of mask each row is about: all of its id but the picture."""
-    return (
-        table[list(ids[1:])].astype(str).agg(" ".join, axis=1)
-        if ids[1:]
-        else pd.Series("", table.index)
-    )
+    others = list(ids[1:])
+    if not others:
+        return pd.Series("", table.index)
+    return table[others].astype(str).agg(" ".join, axis=1)
 
 
 def _painters(

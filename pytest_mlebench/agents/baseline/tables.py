@@ -89,7 +89,7 @@ def read_tables(folders: Iterable[Path], sample: pd.DataFrame) -> Tables | None:
         return None
     header = [name for test in tests for name in test.read(rows=1).columns]
     known = {_respelt(name, sample) for name in header}
-    ids = tuple(name for name in sample.columns if name in known) or _named(sample)[:1]
+    ids = tuple(name for name in sample.columns if name in known) or (id_column(sample),)
     read = partial(_read, sample=sample, ids=ids)
     return Tables(
         sample=sample,
@@ -130,8 +130,9 @@ def _respelt(name: str, sample: pd.DataFrame) -> str:
     return name if name in sample.columns else next(alike, name)
 
 
-def _named(sample: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(name for name in sample.columns if is_named(name))
+def id_column(sample: pd.DataFrame) -> str:
+    """Return the sample's first column with a name, which tells rows where tables do not."""
+    return next((str(name) for name in sample.columns if is_named(name)), str(sample.columns[0]))
 
 
 def is_named(column: str) -> bool:

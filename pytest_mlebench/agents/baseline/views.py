@@ -36,11 +36,6 @@ class Views:
     scaled: View | None
     words: View | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether there is no column to learn from."""
-        return self.plain is None and self.words is None
-
     def only(self, rows: np.ndarray) -> Views:
         """Return the views with some of the training rows."""
         views = (self.plain, self.scaled, self.words)

@@ -153,7 +153,9 @@ def test_a_set_of_labels(home: Home) -> None:
     assert f1_score(flags[160:], members, average="samples") > 0.75
 
 
-def test_pictures_help_a_table(home: Home) -> None:
+@pytest.fixture
+def table(home: Home) -> pd.DataFrame:
+    """Write rows whose cost is the sum of a column and of what a picture shows."""
     random = np.random.default_rng(0)
     weight, width = random.normal(size=(2, 200))
     table = pd.DataFrame({"id": [f"p{i}" for i in range(200)], "weight": weight})
@@ -164,14 +166,29 @@ def test_pictures_help_a_table(home: Home) -> None:
         picture[:, : int(20 + 8 * np.clip(number, -2, 2))] += 90
         contents.append(encode(picture.clip(0, 255).astype(np.uint8), "JPEG"))
     write_files(home.data / "images", table["id"] + ".jpg", pd.Series(contents))
-    train, test = table[:120], table[120:]
-    home.write("train.csv", train)
-    home.write("test.csv", test.drop(columns="cost"))
-    home.write("sample_submission.csv", test[["id"]].assign(cost=1.5))
+    home.write("train.csv", table[:120])
+    home.write("test.csv", table[120:].drop(columns="cost"))
+    home.write("sample_submission.csv", table[120:][["id"]].assign(cost=1.5))
+    return table
+
+
+def test_pictures_help_a_table(home: Home, table: pd.DataFrame) -> None:
     home.run()
+    test = table[120:]
     said = home.submission().loc[test["id"], "cost"]
     # neither weight nor width alone explains more than half of the variance
     assert mean_squared_error(test["cost"], said) < 0.25 * test["cost"].var()
+
+
+def test_too_few_pictures_do_not_cost_a_table_its_rows(home: Home, table: pd.DataFrame) -> None:
+    for name in table["id"][:70]:
+        (home.data / "images" / f"{name}.jpg").write_bytes(b"\xff\xd8 broken")
+    log = home.run()
+    assert "read 50 and 80 files" in log
+    assert "too few files: the tables must do" in log
+    test = table[120:]
+    said = home.submission().loc[test["id"], "cost"]
+    assert mean_squared_error(test["cost"], said) < 0.7 * test["cost"].var()
 
 
 def test_without_pillow_the_prior_is_handed_in(
