@@ -171,14 +171,14 @@ def _plainest_first(sources: Iterable[Source]) -> list[Source]:
 def _joined(tables: list[tuple[Source, pd.DataFrame]], key: str) -> pd.DataFrame:
     """Return the first table with the rows that its likes add, and the columns that others do."""
     (source, first), *others = tables
-    alike = [
-        frame
-        for other, frame in others
-        if set(frame.columns) == set(first.columns) and other.file.parent == source.file.parent
-    ]
-    first = pd.concat([first, *alike], ignore_index=True) if alike else first
+    for beside, other in others:
+        alike = set(other.columns) == set(first.columns) and key in first
+        # the same rows again, as in an archive, would only spoil the cross-validation
+        new = alike and not first[key].isin(other[key]).any()
+        if new and beside.file.parent == source.file.parent:
+            first = pd.concat([first, other], ignore_index=True)
     for _, other in others:
-        new = [name for name in other.columns if name not in first.columns]
-        if new and key in first and key in other and other[key].is_unique:
-            first = first.merge(other[[key, *new]], on=key, how="inner")
+        names = [name for name in other.columns if name not in first.columns]
+        if names and key in first and key in other and other[key].is_unique:
+            first = first.merge(other[[key, *names]], on=key, how="inner")
     return first

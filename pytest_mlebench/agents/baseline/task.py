@@ -16,7 +16,8 @@ MOST_LABELS = 50  # a whole number with more values than this is a quantity
 MAX_CELLS = 20_000_000  # rows times classes of an estimate: rare classes are left out beyond
 MAX_CLASSES = 1_000
 MAX_DISTINCT = 0.9  # of the rows: where hardly a label comes twice, there is nothing to rank
-MAX_REPEATS = 0.05
+MAX_REPEATS = 0.05  # of the lists may have a label twice
+MIN_VARIETY = 0.3  # of the rows must differ to be sets of labels
 MIN_USES = 3  # of a word in a list of labels, on average
 SHOWN_NAMES = 8
 
@@ -210,10 +211,10 @@ def _listed(values: pd.Series, sample: pd.Series, column: str, most: int) -> Goa
         return Goal("ranking", source, (column,), _commonest(values, most), size=size)
     counts = Counter(word for words in lists for word in words)
     known = [word in counts for words in examples for word in words]
-    # few combinations are learnt better as they are: each is a label
-    if values.nunique() <= MOST_LABELS or sum(known) < max(len(known) / 2, 1):
+    # combinations that repeat are learnt better as they are: each is a label
+    if values.nunique() <= max(MOST_LABELS, MIN_VARIETY * len(values)):
         return None
-    if counts.total() < MIN_USES * len(counts):
+    if sum(known) < max(len(known) / 2, 1) or counts.total() < MIN_USES * len(counts):
         return None
     classes = tuple(sorted(word for word, _ in counts.most_common(most)))
     return Goal("set", source, (column,), classes)

@@ -82,6 +82,16 @@ def test_tables_with_the_same_columns_are_stacked_unless_they_are_elsewhere(
     assert tables.test["id"].tolist() == ["9"]
 
 
+def test_a_table_that_is_there_twice_is_read_once(
+    scripts: tuple[ModuleType, ...], tmp_path: Path
+) -> None:
+    write(tmp_path, {"train.csv": "id,y\n1,2\n2,3\n"})
+    with zipfile.ZipFile(tmp_path / "train.zip", "w") as archive:
+        archive.writestr("train.csv", "id,y\n1,2\n2,3\n")
+    tables = scripts[0].read_tables([tmp_path], pd.DataFrame({"id": ["9"], "y": ["0"]}))
+    assert tables.train["id"].tolist() == ["1", "2"]
+
+
 def matched(
     scripts: tuple[ModuleType, ...], folder: Path, train: list[str], test: list[str]
 ) -> tuple[list[str], list[str]]:

@@ -98,6 +98,17 @@ def test_cells_of_several_labels_ask_for_a_set(task: ModuleType) -> None:
     assert (list(known), target.tolist()) == ([True, False], [[0, 1, 0, 1, 0, 0, 0, 0]])
 
 
+def test_words_that_mostly_repeat_are_labels(
+    task: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {"y": [f"a{i % 5} of b{i % 4}" for i in range(120)]}
+    monkeypatch.setattr(task, "MOST_LABELS", 10)
+    (goal,) = infer(task, words, cells("a1 of b2", "of"))
+    assert (goal.form, len(goal.classes)) == ("label", 20)
+    monkeypatch.setattr(task, "MIN_VARIETY", 0.1)
+    assert infer(task, words, cells("a1 of b2", "of"))[0].form == "set"
+
+
 def test_few_combinations_of_labels_are_labels_themselves(task: ModuleType) -> None:
     (goal,) = infer(task, {"y": ["a", "a b", "b c"] * 40}, cells("a", "a"))
     assert (goal.form, goal.classes) == ("label", ("a", "a b", "b c"))
