@@ -99,6 +99,11 @@ class Competition:
         return self.metric.lower_is_better
 
     @property
+    def is_suspected(self) -> bool:
+        """Tell whether a leak is suspected at most: some say so, nobody has shown it."""
+        return self.is_leaky and not any(i.certain for i in self.known_issues if i.is_leak)
+
+    @property
     def is_leaky(self) -> bool:
         """Tell whether a leak is known or suspected."""
         return any(issue.is_leak for issue in self.known_issues)

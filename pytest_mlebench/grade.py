@@ -1,8 +1,9 @@
-"""A grade: what a submission scored and what that earns."""
+"""A grade: what a submission scored and what that earns; and those left on the way."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,40 @@ class Grade:
     def from_dict(cls, data: dict[str, Any]) -> Grade:
         """Return the grade that ``to_dict`` wrote."""
         return cls(**(data | {"medal": Medal[data["medal"].upper()]}))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One of the submissions that an agent left on its way."""
+
+    seconds: float  # since the attempt began
+    sha256: str
+    bytes: int
+    score: float | None = None
+    medal: Medal = Medal.NONE
+    above_median: bool = False
+    percentile: float | None = None
+    problem: str | None = None
+
+    def graded(self, grade: Grade) -> Snapshot:
+        """Return the snapshot with what it would have earned."""
+        return replace(
+            self,
+            score=grade.score,
+            medal=grade.medal,
+            above_median=grade.above_median,
+            percentile=grade.percentile,
+            problem=grade.problem,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a record."""
+        return asdict(self) | {"medal": str(self.medal)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
+        """Return the snapshot that ``to_dict`` wrote."""
+        return cls(**{**data, "medal": Medal[data["medal"].upper()]})
 
 
 def grade_submission(

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pytest_mlebench.attempts.record import AttemptRecord, Run
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import MlebenchError
-from pytest_mlebench.grade import Grade, grade_submission, no_submission
-from pytest_mlebench.snapshot import Snapshot
+from pytest_mlebench.grade import Grade, Snapshot, grade_submission, no_submission
 
 
 def grade_run(run: Run, dataset: Dataset) -> Grade:

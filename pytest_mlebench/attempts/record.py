@@ -16,13 +16,12 @@ from typing import Any, Literal
 from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.grade import Grade
+from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Ending
 from pytest_mlebench.sandbox.redact import redact
-from pytest_mlebench.snapshot import Snapshot
 
 SCHEMA = 2
 READABLE = (1, 2)  # 1 knew neither identities nor items

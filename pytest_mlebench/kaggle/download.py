@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_mlebench._checksums import Digest
-from pytest_mlebench._files import write_text
+from pytest_mlebench._files import Digest, write_text
 from pytest_mlebench._messages import Progress
 from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import DatasetError

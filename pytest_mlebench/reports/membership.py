@@ -7,7 +7,7 @@ be read whatever competitions are installed; and they travel inside a report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ APART = "demo"  # demonstrations, never part of a rate of the benchmark
 
 @dataclass(frozen=True)
 class Membership:
-    """The splits that concern some competitions, and which of these have a known leak."""
+    """The splits that concern some competitions, and which of these leak."""
 
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    leaky: frozenset[str] = frozenset()
+    leaky: frozenset[str] = frozenset()  # for certain or by suspicion: rates leave out both
+    suspected: frozenset[str] = frozenset()  # those of the leaky ones that nobody is certain of
 
     @classmethod
     def of(
@@ -45,9 +46,10 @@ class Membership:
         rest = tuple(i for i in ids if not any(i in group for group in chosen.values()))
         if rest:
             chosen[OTHER] = rest
-        known = set(registry.ids())
-        leaky = frozenset(i for i in ids if i in known and registry.load(i).is_leaky)
-        return cls(chosen, leaky)
+        installed = set(registry.ids())
+        leaky = [c for c in map(registry.load, installed.intersection(ids)) if c.is_leaky]
+        suspected = frozenset(c.id for c in leaky if c.is_suspected)
+        return cls(chosen, frozenset(c.id for c in leaky), suspected)
 
     def including(self, registry: Registry, names: Iterable[str]) -> Membership:
         """Return the same facts and further splits, such as those that a gate speaks of."""
@@ -55,7 +57,7 @@ class Membership:
         for name in (ALIASES.get(name, name) for name in names):
             if members := _members(registry, name):  # a file of old may be gone
                 splits.setdefault(Path(name).stem, members)
-        return Membership(splits, self.leaky)
+        return replace(self, splits=splits)
 
     def benchmark_split(self, competition: str) -> str:
         """Return the split a competition is counted in: low, medium, high, or its own."""
@@ -64,11 +66,18 @@ class Membership:
                 return name
         return OTHER
 
+    def leak(self, competition: str) -> str:
+        """Return ``known`` or ``suspected`` for a leak of the answers, or nothing."""
+        if competition in self.suspected:
+            return "suspected"
+        return "known" if competition in self.leaky else ""
+
     def to_dict(self) -> dict[str, Any]:
         """Return the facts in JSON types."""
         return {
             "splits": {name: list(ids) for name, ids in self.splits.items()},
             "leaky": sorted(self.leaky),
+            "suspected": sorted(self.suspected),
         }
 
     @classmethod
@@ -77,7 +86,11 @@ class Membership:
         table = json_table(data, where)
         splits = table.table("splits")
         names = tuple(data["splits"]) if isinstance(data, Mapping) else ()
-        return cls({name: splits.texts(name) for name in names}, frozenset(table.texts("leaky")))
+        return cls(
+            {name: splits.texts(name) for name in names},
+            frozenset(table.texts("leaky")),
+            frozenset(table.texts("suspected", ())),
+        )
 
 
 def split_ids(registry: Registry, name: str) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pytest_mlebench._units import show_duration
+from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.snapshot import Snapshot
 
 HEAD = ("attempt", "kept", "valid after", "first medal", "best percentile")
 

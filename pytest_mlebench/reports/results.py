@@ -8,9 +8,8 @@ from typing import Any, Literal, Protocol, get_args
 
 from pytest_mlebench._toml import Table
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.grade import Grade
+from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.medals import Medal
-from pytest_mlebench.snapshot import Snapshot
 
 # graded: there is a valid score, whatever it is worth; failed: the agent's fault, no valid score;
 # error: the benchmark's own fault; skipped: passed over, as an option or a test said;

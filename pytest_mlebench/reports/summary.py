@@ -18,6 +18,7 @@ WIDTH = 80
 LABEL, COLUMN = 15, 16  # four splits side by side fill 79 columns
 LETTERS = {Medal.GOLD: "G", Medal.SILVER: "S", Medal.BRONZE: "B", Medal.NONE: "."}
 BLAME = {"failed": "F", "error": "E", "skipped": "s", "missing": "?"}
+LEAK_MARKS = {"known": "*", "suspected": "*?", "": ""}
 LEGEND = "G gold, S silver, B bronze, . no medal, F failed, E error, s skipped, ? missing"
 MARKUP: dict[str, dict[str, bool]] = {
     "gold": {"yellow": True, "bold": True},
@@ -77,12 +78,12 @@ def competition_lines(results: Sequence[Result], membership: Membership) -> list
     lines = [Line(_columns("competition", score, medal, "percentile", medals), {"bold": True})]
     for name, group in grouped.items():
         cells = (_mean_score(group), cut(_medals(group), medals), mean_percentile(group))
-        text = _columns(name, *cells, medals, leaky=name in membership.leaky)
+        text = _columns(name, *cells, medals, mark=LEAK_MARKS[membership.leak(name)])
         lines.append(Line(text, _markup(group)))
     if seeds > 1:
         lines.append(Line(LEGEND))
-    if any(name in membership.leaky for name in grouped):
-        lines.append(Line("* a leak of the answers is known"))
+    leaks = sorted({membership.leak(name) for name in grouped} - {""})
+    lines += (Line(f"{LEAK_MARKS[leak]} a leak of the answers is {leak}") for leak in leaks)
     return lines
 
 
@@ -150,8 +151,8 @@ def _notes(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
         yield Line("rates in percent; one seed has no standard error")
     for row in rates:
         if row.leaky and row.name != ALL:
-            left_out = "competition" if row.leaky == 1 else "competitions"
-            yield Line(f"{cut(row.name, 30)}: a leak is known in {row.leaky} {left_out}")
+            left_out = f"{row.leaky} competition{'' if row.leaky == 1 else 's'}"
+            yield Line(f"{cut(row.name, 30)}: a leak is known or suspected in {left_out}")
     widest = max(rates, key=lambda row: row.runs)
     if widest.not_run:
         yield Line(
@@ -171,10 +172,10 @@ def _share(row: SplitRates) -> str:
 
 
 def _columns(
-    name: str, score: str, medal: str, percentile: str, medals: int, *, leaky: bool = False
+    name: str, score: str, medal: str, percentile: str, medals: int, *, mark: str = ""
 ) -> str:
     width = WIDTH - 13 - (medals + 2) - 12
-    label = f"{cut(name, width - 2)} *" if leaky else cut(name, width)
+    label = f"{cut(name, width - 1 - len(mark))} {mark}" if mark else cut(name, width)
     return f"{label:<{width}}{score:>13}  {medal:<{medals}}{percentile:>12}".rstrip()
 
 

@@ -25,9 +25,9 @@ from typing import IO
 from pytest_mlebench._files import atomic_file
 from pytest_mlebench._units import parse_duration
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.collect import SUBMISSION, read_submission
-from pytest_mlebench.snapshot import Snapshot
 
 FOLDER = "snapshots"
 MOST = 200  # snapshots of an attempt; each is an open file while the agent runs

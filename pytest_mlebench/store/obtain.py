@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pytest_mlebench._checksums import md5
-from pytest_mlebench._files import write_text
+from pytest_mlebench._files import md5, write_text
 from pytest_mlebench._messages import Progress
 from pytest_mlebench.archives.archive import extract, kind
 from pytest_mlebench.archives.streaming import EarlyUnzip

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_mlebench._checksums import md5
+from pytest_mlebench._files import md5
 from pytest_mlebench._messages import Log, Progress, silent
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset

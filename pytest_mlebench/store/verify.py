@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench._checksums import md5
+from pytest_mlebench._files import md5
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import DatasetError
 

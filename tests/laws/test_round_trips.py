@@ -12,19 +12,17 @@ from hypothesis import strategies as st
 from pytest_mlebench._units import parse_duration, parse_size, show_duration, show_size
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions
-from pytest_mlebench.grade import Grade
+from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.formats import json_file
-from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.sandbox import Ending
 from pytest_mlebench.sandbox.redact import Mask
-from pytest_mlebench.snapshot import Snapshot
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 counts = st.integers(min_value=0, max_value=10**12)
@@ -146,7 +144,7 @@ def test_a_report_comes_back(found: list[Result]) -> None:
     assert read == Content(
         report.results,
         report.disclosure,
-        membership=Membership(report.membership.splits, report.membership.leaky),
+        membership=report.membership,
         created=report.created,
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from store_files import PREPARE, MakeCompetition, tree
 
-from pytest_mlebench._checksums import md5
+from pytest_mlebench._files import md5
 from pytest_mlebench.errors import DatasetError, PreparationError
 from pytest_mlebench.store.marker import Marker
 from pytest_mlebench.store.store import Store

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from store_files import MakeCompetition
 
-from pytest_mlebench._checksums import md5
+from pytest_mlebench._files import md5
 from pytest_mlebench.competition import Checksums, Competition
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.store.verify import compare, content, verify

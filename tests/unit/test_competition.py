@@ -160,6 +160,7 @@ def test_what_the_benchmark_suspects_is_counted_as_leaky() -> None:
         "siim-isic-melanoma-classification",
     }
     assert all(load_competition(name).is_leaky for name in suspected)
+    assert all(load_competition(name).is_suspected for name in suspected)
 
 
 def test_preparation_that_fails_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:

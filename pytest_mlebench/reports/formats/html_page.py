@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_mlebench._units import show_duration, show_size
+from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.over_time import HEAD, after, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES
 from pytest_mlebench.reports.results import Result, named
-from pytest_mlebench.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report

@@ -91,7 +91,7 @@ def _row(result: Result, report: Report) -> list[str]:
         "" if score is None else f"{score:.10g}",
         str(result.medal) if result.medal else "",
         "" if percentile is None else f"{percentile:.1f}",
-        "yes" if result.competition in report.membership.leaky else "",
+        report.membership.leak(result.competition),
     ]
 
 

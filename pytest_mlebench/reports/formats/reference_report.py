@@ -113,20 +113,12 @@ def _read_entry(entry: object, where: str, registry: Registry) -> tuple[Grade | 
     if score is None and not claims and isinstance(entry, Mapping) and _is_blank(entry):
         return None, competition, path
     board = _board(table, competition, registry)
-    grade = Grade(
-        competition=competition,
-        score=score,
-        medal=Medal.NONE if score is None else board.medal(score),
-        above_median=score is not None and board.above_median(score),
-        percentile=None if score is None or not board.teams else board.percentile(score),
-        submission_exists=table.flag("submission_exists", valid),
+    grade = Grade.of(
+        competition,
+        board,
+        score,
         problem=problem,
-        gold=board.gold,
-        silver=board.silver,
-        bronze=board.bronze,
-        median=board.median,
-        lower_is_better=board.lower_is_better,
-        teams=board.teams,
+        submission_exists=table.flag("submission_exists", valid),
     )
     _refuse_contradictions(table, claims, grade)
     return grade, competition, path

@@ -11,11 +11,11 @@ from reporting import graded
 
 from pytest_mlebench.attempts.plan import read_plan
 from pytest_mlebench.attempts.record import read_attempt, read_attempts
+from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey
-from pytest_mlebench.snapshot import Snapshot
 
 FIRST_VERSION = {
     "schema": 1,

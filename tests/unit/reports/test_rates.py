@@ -72,6 +72,13 @@ def test_interval_over_seeds_is_students_and_stays_within_0_and_100() -> None:
     assert result.interval == pytest.approx((low, 100))
 
 
+def test_the_lower_end_of_students_interval_stays_at_0() -> None:
+    result = rate_over_seeds([[False] * 10, [True] + [False] * 9])
+    low, high = stats.t.interval(0.95, 1, loc=5, scale=stats.sem([0, 10]))
+    assert low < 0
+    assert result.interval == pytest.approx((0, high))
+
+
 def test_errors_missing_and_failed_runs_count_as_no_medal() -> None:
     results = complete(
         [graded("a", medal=Medal.GOLD), failed("b"), errored("c")], [ItemKey(i, 0) for i in "abcd"]
@@ -102,6 +109,7 @@ def test_rate_without_leaks_leaves_the_leaky_ones_out() -> None:
     assert row.leaky == 1
     assert row.without_leaks is not None
     assert row.without_leaks.mean == 0
+    assert row.to_dict()["any_medal_without_leaks"]["per_seed"] == [0]
     assert row.rates["any_medal"].mean == pytest.approx(100 / 3)
 
 

@@ -14,13 +14,13 @@ import pytest
 from reporting import REAL_REPORTS, errored, failed, graded
 
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.host.hardware import host_hardware
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result, complete
-from pytest_mlebench.snapshot import Snapshot
 
 DISCLOSURE = Disclosure(
     agent="mine",

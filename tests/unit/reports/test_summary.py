@@ -95,8 +95,15 @@ def test_leaks_are_marked_and_left_out_of_a_second_rate() -> None:
     assert "  without leaks            0.00" in text
     assert ".. * " in text
     assert "* a leak of the answers is known" in text
-    assert "low: a leak is known in 1 competition" in text
+    assert "low: a leak is known or suspected in 1 competition" in text
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_suspected_leak_is_shown_as_one() -> None:
+    membership = Membership({"low": ("a", "b")}, frozenset("a"), suspected=frozenset("a"))
+    text = _text([graded("a"), graded("b")], membership)
+    assert "a *? " in text
+    assert "*? a leak of the answers is suspected" in text
 
 
 def test_more_than_four_splits_go_on_below() -> None:

@@ -14,11 +14,11 @@ import pytest
 from sandbox_job import Place, wait_until
 
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.sandbox import Job, snapshots
 from pytest_mlebench.sandbox.collect import read_submission
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 from pytest_mlebench.sandbox.snapshots import Snapshots, kept_file, parse_every
-from pytest_mlebench.snapshot import Snapshot
 
 EVERY = 0.1
 

@@ -6,13 +6,12 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
-from pytest_mlebench.grade import Grade
+from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.snapshot import Snapshot
 
 
 class Outline(HTMLParser):
