@@ -22,7 +22,7 @@ _SLOW = (
     *("docker", "golden", "neighbours", "session", "store"),
     *("unit/agents/baseline", "unit/sandbox/process"),
 )
-_QUICK = ("session/test_collection.py", "session/test_verdicts.py")  # of the above
+_QUICK = ("session/test_collection.py",)  # of the above
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""The commands of ``pytest-mlebench``, a module each; what they share is here."""
+"""What the commands of ``pytest-mlebench`` share."""
 
 from __future__ import annotations
 
