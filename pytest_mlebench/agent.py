@@ -80,6 +80,8 @@ class Agent:
     mounts: tuple[str, ...] = ()  # "SOURCE:TARGET[:ro]", docker only, explicit opt-in
     devices: tuple[str, ...] = ()  # docker only, explicit opt-in
     privileged: bool = False  # docker only, explicit opt-in; disclosed
+    time_variables: tuple[str, ...] = ()  # variables that get the time limit, in seconds
+    notes: tuple[str, ...] = ()  # what a user should know of how its file was read
 
     def environment(self, host: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return ``env`` with every ``${VAR}`` replaced by the host's value."""

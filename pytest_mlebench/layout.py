@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PLAN = "run.json"
+GROUP = "metadata.json"  # of a run group of the reference implementation
 _SEED, _ATTEMPT = "seed", "attempt"
 
 

@@ -17,9 +17,14 @@ from pytest_mlebench._toml import Table
 from pytest_mlebench.agent import Agent, check_models, parse_env, start_script
 from pytest_mlebench.agents.model_tables import parse_bounds, parse_models
 from pytest_mlebench.budget import Budget
-from pytest_mlebench.errors import AgentFileError, UnknownName
+from pytest_mlebench.errors import AgentFileError, UnknownName, did_you_mean
 
 FILE = "config.yaml"
+KEYS = (
+    *("start", "dockerfile", "image", "kwargs", "kwargs_type", "env_vars", "privileged"),
+    *("models", "budget"),  # of our own
+)
+TIME_LIMIT = "TIME_LIMIT_SECS"  # what agents of the reference plan their time by
 
 _SECRET = re.compile(r"\$\{\{\s*secrets\.(\w+)\s*\}\}")
 _ANCHOR = "defaults"  # has a start, but only for the agents below it to inherit
@@ -40,7 +45,8 @@ def read_agent(file: Path, agent_id: str | None = None) -> Agent:
     name = agent_id or (next(iter(entries)) if len(entries) == 1 else file.parent.name)
     if name not in entries:
         raise UnknownName(f"agent in {file}:", name, entries)
-    return _agent(name, Table(entries[name], f"{file}: {name}", AgentFileError), file.parent)
+    given = {key: value for key, value in entries[name].items() if value is not None}
+    return _agent(name, Table(given, f"{file}: {name}", AgentFileError), file.parent)
 
 
 def _entries(file: Path) -> dict[str, Mapping[str, Any]]:
@@ -83,10 +89,15 @@ def _agent(name: str, table: Table, folder: Path) -> Agent:
         models=() if models is None else parse_models(_with_references(models)),
         budget=Budget() if budget is None else parse_bounds(budget),
         privileged=table.flag("privileged", False),
+        time_variables=(TIME_LIMIT,) if TIME_LIMIT in variables else (),
+        notes=tuple(_passed_over(table, key) for key in table.take_all()),
     )
-    table.finish()
     check_models(agent, table.where)
     return agent
+
+
+def _passed_over(table: Table, key: str) -> str:
+    return f"{table.where}: {key} is passed over: not a known key{did_you_mean(key, KEYS)}"
 
 
 def _file(table: Table, key: str, folder: Path) -> Path:

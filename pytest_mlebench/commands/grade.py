@@ -2,7 +2,9 @@
 
     {"competition_id": "spooky-author-identification", "submission_path": "out/submission.csv"}
 
-Further keys are passed over. The n-th line of a competition is its n-th seed. Two files are
+A path that is null stands for a run without a submission. Further keys are passed over. Instead of
+a file, the folder of a run group may be given (runs/GROUP with its metadata.json, as the reference
+implementation leaves it). The n-th line or run of a competition is its n-th seed. Two files are
 written: a grading report in the reference implementation's format and a report of our own.
 """
 
@@ -25,18 +27,27 @@ from pytest_mlebench.commands.shared import (
 )
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, InfrastructureError, UnknownName
-from pytest_mlebench.grade import grade_submission
+from pytest_mlebench.grade import grade_submission, no_submission
+from pytest_mlebench.layout import GROUP
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.formats.json_file import load_json
 from pytest_mlebench.reports.formats.reference_report import to_reference
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result, json_table
 from pytest_mlebench.reports.summary import problem_lines, summary_lines
 
+Line = tuple[str, Path | None]  # a competition, and its submission if there is one
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("file", type=Path, metavar="FILE.jsonl", help="the submissions, one a line")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE.jsonl|RUN_GROUP",
+        help="the submissions, one a line; or the folder of a run group",
+    )
     parser.add_argument(
         "--output-dir",
         type=Path,
@@ -51,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Grade."""
     registry = registry_of(args)
-    lines = read_lines(args.file, registry)
+    read = read_run_group if args.file.is_dir() else read_lines
+    lines = read(args.file, registry)
     datasets = {name: dataset_of(name, registry, store_folder(args)) for name, _ in lines}
     counts: dict[str, int] = {}
     results = []
@@ -69,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(result.status == "error" for result in results) else 0
 
 
-def read_lines(file: Path, registry: Registry) -> list[tuple[str, Path]]:
+def read_lines(file: Path, registry: Registry) -> list[Line]:
     """Return the competition and the submission of every line, or name the line that is wrong."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -85,13 +97,46 @@ def read_lines(file: Path, registry: Registry) -> list[tuple[str, Path]]:
             table = json_table(json.loads(line), where)
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{where}: not valid JSON: {error}") from None
-        name = table.text("competition_id")
-        if name not in registry.ids():
-            raise UnknownName(f"competition in {where}:", name, registry.ids())
-        found.append((name, Path(table.text("submission_path"))))
+        name = _known(table.text("competition_id"), where, registry)
+        path = None if _is_null(line) else table.text("submission_path")
+        found.append((name, None if path is None else Path(path)))
     if not found:
         raise ConfigError(f"{file} names no submission")
     return found
+
+
+def read_run_group(folder: Path, registry: Registry) -> list[Line]:
+    """Return the competition and the submission of every run of a group of the reference's.
+
+    A run's folder is called COMPETITION_LETTERS; no id of a competition has an underscore.
+    """
+    file = folder / GROUP
+    if not file.is_file():
+        raise ConfigError(f"{folder}: not the folder of a run group (it has no {GROUP})")
+    runs = json_table(load_json(file), str(file)).table("runs").take_all()
+    found: list[Line] = []
+    for run in runs:
+        where = f"{file}: runs: {run}"
+        if Path(run).name != run:
+            raise ConfigError(f"{where}: must be the name of a folder beside {GROUP}")
+        path = folder / run / "submission" / "submission.csv"
+        present = path.is_file() or path.is_symlink()
+        found.append((_known(run.split("_")[0], where, registry), path if present else None))
+    if not found:
+        raise ConfigError(f"{file} names no run")
+    return found
+
+
+def _is_null(line: str) -> bool:
+    """Tell whether the path is there and null: an agent that handed in nothing."""
+    data = json.loads(line)
+    return "submission_path" in data and data["submission_path"] is None
+
+
+def _known(name: str, where: str, registry: Registry) -> str:
+    if name not in registry.ids():
+        raise UnknownName(f"competition in {where}:", name, registry.ids())
+    return name
 
 
 def dataset_of(name: str, registry: Registry, store: Path) -> Dataset:
@@ -105,8 +150,10 @@ def dataset_of(name: str, registry: Registry, store: Path) -> Dataset:
     return Store(store).ensure(competition, prepare=competition.source == "generated")
 
 
-def _result(dataset: Dataset, path: Path, seed: int) -> Result:
+def _result(dataset: Dataset, path: Path | None, seed: int) -> Result:
     name = dataset.competition.id
+    if path is None:
+        return Result(name, seed, "failed", no_submission(dataset.competition, "no submission"))
     try:
         grade = grade_submission(dataset.competition, path, dataset.private)
     except InfrastructureError as error:

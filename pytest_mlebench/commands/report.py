@@ -1,12 +1,14 @@
 """Show a run or a report as the terminal summary does, and write it in other formats.
 
 FILE is the folder of a run, a report that --mle-report wrote (.json), or a grading report of the
-reference implementation; several grading reports, or a folder of them, are the seeds of one agent.
+reference implementation. Several grading reports, or a folder of them, are results of one agent:
+the n-th entry of a competition over all files is its n-th seed, whatever part each file holds.
 """
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.gates import check_gates, parse_fail_under
 from pytest_mlebench.reports.membership import split_ids
 from pytest_mlebench.reports.report import Report, check_suffix
-from pytest_mlebench.reports.summary import problem_lines, summary_lines
+from pytest_mlebench.reports.summary import WIDTH, problem_lines, summary_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +80,7 @@ def only_splits(report: Report, names: list[str], registry: Registry) -> Report:
 def _show(report: Report) -> None:
     conditions = report.disclosure.lines()
     for line in conditions:
-        say(line)
+        say(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     if conditions:
         say()
     say_lines(summary_lines(report.results, report.membership, ascii_only=ascii_only()))

@@ -72,7 +72,7 @@ def _sandbox_notes(session: MleSession) -> list[str]:
         return []
     agent = session.agent
     agent.environment()
-    notes: list[str] = []
+    notes = list(agent.notes)
     for limits in distinct_limits(session):
         notes += session.sandbox(agent).preflight(agent, limits, session.network(agent))
     return notes

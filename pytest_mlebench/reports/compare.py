@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_mlebench.errors import ConfigError
@@ -51,6 +51,7 @@ class Comparison:
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     conditions: tuple[str, ...]  # the conditions that are not alike
+    everything: dict[str, tuple[float, float]]  # rates on all competitions, what is missing: none
 
     def regression(self) -> str | None:
         """Return a sentence if the any-medal rate has fallen by more than chance explains."""
@@ -69,7 +70,7 @@ def compare(before: Report, after: Report) -> Comparison:
     for report in (before, after):
         report.require_one_agent("a comparison")
     old, new = _by_competition(before), _by_competition(after)
-    common = [name for name in old if name in new]
+    common, both = [name for name in old if name in new], {**old, **new}
     if not common:
         raise ConfigError("the two reports have no competition in common")
     pairs = {name: (old[name], new[name]) for name in common}
@@ -81,6 +82,10 @@ def compare(before: Report, after: Report) -> Comparison:
         only_before=tuple(name for name in old if name not in new),
         only_after=tuple(name for name in new if name not in old),
         conditions=tuple(_conditions(before, after)),
+        everything={
+            measure: (_rate_on(both, old, hit), _rate_on(both, new, hit))
+            for measure, hit in MEASURES.items()
+        },
     )
 
 
@@ -94,6 +99,7 @@ def comparison_lines(comparison: Comparison) -> list[Line]:
         *(_rate_line(name, difference) for name, difference in comparison.differences.items()),
         Line(""),
         Line(f"rates in percent on the {count} competitions that both have"),
+        *_everything_lines(comparison),
         Line(f"95 % interval of the change in any medal: {low:+.2f} to {high:+.2f}"),
         Line("p: exact permutation test within competitions, two-sided"),
         *(Line(cut(f"not alike: {text}", 80)) for text in comparison.conditions),
@@ -170,6 +176,25 @@ def _rate_line(name: str, difference: Difference) -> Line:
     p = show_p(difference.p_two_sided)
     text = f"{name.replace('_', ' '):<15}{before:>16.2f}{after:>16.2f}{difference.change:>+16.2f}"
     return Line(f"{text}{p:>12}", {"bold": name == "any_medal"})
+
+
+def _rate_on(
+    names: Iterable[str], side: Mapping[str, tuple[Result, ...]], hit: Callable[[Result], bool]
+) -> float:
+    """Return a side's rate on some competitions; one that it does not have is no hit."""
+    shares = [sum(map(hit, side[name])) / len(side[name]) if name in side else 0 for name in names]
+    return 100 * math.fsum(shares) / len(shares)
+
+
+def _everything_lines(comparison: Comparison) -> list[Line]:
+    """Return the rates with what a side lacks counted as no medal, if a side lacks anything."""
+    lacking = len(comparison.only_before) + len(comparison.only_after)
+    if not lacking:
+        return []
+    before, after = comparison.everything["any_medal"]
+    count = len(comparison.pairs) + lacking
+    text = f"{'any medal':<15}{before:>16.2f}{after:>16.2f}{after - before:>+16.2f}"
+    return [Line(f"and on all {count}, what one side lacks counted as no medal:"), Line(text)]
 
 
 def _pair_line(name: str, old: Sequence[Result], new: Sequence[Result]) -> Line:

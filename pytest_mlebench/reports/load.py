@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.layout import PLAN
+from pytest_mlebench.layout import GROUP, PLAN
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.formats import json_file, reference_report
@@ -18,25 +18,20 @@ def read_any(paths: Sequence[Path], registry: Registry) -> Content:
     if len(files) == 1 and files[0].is_dir():
         if (files[0] / PLAN).is_file():
             return read_run(files[0])
-        files = sorted(files[0].glob("*.json"))
-        if not files:
-            raise ConfigError(
-                f"{paths[0]}: neither the folder of a run (it has no {PLAN}) "
-                "nor a folder of grading reports (it has no .json file)"
-            )
+        files = _reports_in(files[0])
     return read_file(files[0], registry) if len(files) == 1 else _seeds(files, registry)
 
 
 def read_file(path: Path, registry: Registry) -> Content:
     """Read a report of our own, or one grading report of the reference implementation."""
-    data = json_file.load(path)
+    data = json_file.load_json(path)
     if reference_report.is_reference(data):
         return read_reference([path], registry)
     return json_file.parse(data, str(path))
 
 
 def read_reference(paths: Sequence[Path], registry: Registry) -> Content:
-    """Read grading reports of the reference implementation, one file per seed."""
+    """Read grading reports of the reference implementation, whatever part each file holds."""
     return reference_report.read(paths, registry)
 
 
@@ -48,11 +43,26 @@ def read_run(folder: Path) -> Content:
     return read_run_folder(folder)
 
 
+def _reports_in(folder: Path) -> list[Path]:
+    """Return the reports in a folder; beside grading reports the reference keeps other files."""
+    files = sorted(folder.glob("*grading_report*.json")) or sorted(folder.glob("*.json"))
+    if not files:
+        raise ConfigError(
+            f"{folder}: neither the folder of a run (it has no {PLAN}) "
+            "nor a folder of grading reports (it has no .json file)"
+        )
+    if [path.name for path in files] == [GROUP]:
+        raise ConfigError(
+            f"{folder}: a run group that is not graded yet, use pytest-mlebench grade {folder}"
+        )
+    return files
+
+
 def _seeds(files: Sequence[Path], registry: Registry) -> Content:
     for path in files:
-        if not reference_report.is_reference(json_file.load(path)):
+        if not reference_report.is_reference(json_file.load_json(path)):
             raise ConfigError(
-                f"{path}: several files are read as the seeds of one agent, which takes "
+                f"{path}: several files are read as results of one agent, which takes "
                 "grading reports of the reference implementation; this is none"
             )
     return read_reference(files, registry)

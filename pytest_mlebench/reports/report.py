@@ -71,7 +71,7 @@ class Report:
     def from_reference(
         cls, paths: Sequence[Path | str], registry: Registry | None = None
     ) -> Report:
-        """Read grading reports of the reference implementation, one file per seed."""
+        """Read grading reports of the reference implementation, whatever part each file holds."""
         from pytest_mlebench.reports import load  # late on purpose: only where one is read
 
         files = [Path(path) for path in paths]

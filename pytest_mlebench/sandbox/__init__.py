@@ -125,7 +125,8 @@ def contract_environment(
     job: Job, home: str, *, validate_url: str, agent_dir: str
 ) -> dict[str, str]:
     """Return the environment variables of the agent's contract for a home folder."""
-    return {
+    time_limit = str(round(job.limits.time_seconds))
+    return dict.fromkeys(job.agent.time_variables, time_limit) | {
         "COMPETITION_ID": job.competition,
         "DATA_DIR": f"{home}/data",
         "SUBMISSION_DIR": f"{home}/submission",
@@ -133,6 +134,6 @@ def contract_environment(
         "CODE_DIR": f"{home}/code",
         "AGENT_DIR": agent_dir,
         "MLE_SEED": str(job.seed),
-        "MLE_TIME_LIMIT_SECS": str(round(job.limits.time_seconds)),
+        "MLE_TIME_LIMIT_SECS": time_limit,
         "MLE_VALIDATE_URL": validate_url,
     }

@@ -26,7 +26,8 @@ def test_report_gives_the_published_numbers(given: list[Path]) -> None:
     done = cli("report", *given)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["low", "medium", "high", "all"]
+    assert lines[0].startswith("notes: read 3 grading reports as 3 seeds of 75 competitions")
+    assert lines[3].split() == ["low", "medium", "high", "all"]
     any_medal = next(line for line in lines if line.startswith("any medal"))
     published = "any medal 62.12 ± 1.52 36.84 ± 1.52 33.33 ± 0.00 43.56 ± 0.89"
     assert " ".join(any_medal.split()) == published
@@ -169,6 +170,55 @@ def test_grade_writes_both_reports(mine: Path, tmp_path: Path) -> None:
     assert ours.results[2].problem == "there is no none.csv"
     assert ours.membership.leaky == {"tiny"}
     assert Report.read(theirs).rates[0].rates == ours.rates[0].rates
+
+
+def test_grade_takes_null_for_no_submission(mine: Path, tmp_path: Path) -> None:
+    file = _lines(tmp_path / "f.jsonl", write_submission(tmp_path / "good.csv", 0.5))
+    with file.open("a") as more:
+        more.write(json.dumps({"competition_id": "tiny", "submission_path": None}))
+    where = ("--competitions", mine, "--data-dir", tmp_path / "store", "--output-dir", tmp_path)
+    done = cli("grade", file, *where)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "GF" in done.stdout
+    assert "tiny seed1: no submission" in done.stdout
+
+
+def test_grade_takes_a_run_group_of_the_reference(mine: Path, tmp_path: Path) -> None:
+    group = tmp_path / "runs" / "2026_run-group_aide"
+    names = ["tiny_0a", "tiny_0b", "tiny_0c"]
+    for name in names:
+        (group / name / "submission").mkdir(parents=True)
+    write_submission(group / names[0] / "submission" / "submission.csv", 0.5)
+    write_submission(group / names[2] / "submission" / "submission.csv", 4)
+    runs = {name: {"success": True} for name in names}
+    (group / "metadata.json").write_text(json.dumps({"run_group": group.name, "runs": runs}))
+    assert "not graded yet, use pytest-mlebench grade" in complaint("report", group)
+    where = ("--competitions", mine, "--data-dir", tmp_path / "store", "--output-dir", group)
+    done = cli("grade", group, *where)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "GF." in done.stdout
+    assert "GF." in cli("report", group, "--competitions", mine).stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "not the folder of a run group (it has no metadata.json)"),
+        ("{", "not valid JSON"),
+        ("{}", "runs is missing"),
+        ('{"runs": {}}', "names no run"),
+        ('{"runs": {"tinny_0a": {}}}', "'tinny', did you mean 'tiny'"),
+        ('{"runs": {"../tiny_0a": {}}}', "must be the name of a folder beside metadata.json"),
+    ],
+)
+def test_grade_says_what_is_wrong_with_a_run_group(
+    mine: Path, tmp_path: Path, content: str | None, message: str
+) -> None:
+    group = tmp_path / "group"
+    group.mkdir()
+    if content is not None:
+        (group / "metadata.json").write_text(content)
+    assert message in complaint("grade", group, "--competitions", mine)
 
 
 @pytest.mark.parametrize(

@@ -38,21 +38,20 @@ def render(report: Report) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file, or say in one sentence why it cannot be read."""
+def load_json(path: Path) -> Any:
+    """Read a JSON file, or say in one sentence why it cannot be read."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read the report {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(data, Mapping):
-        raise ConfigError(f"{path}: not a report: must be an object, given: {type(data).__name__}")
-    return dict(data)
 
 
-def parse(data: Mapping[str, Any], where: str) -> Content:
+def parse(data: object, where: str) -> Content:
     """Return what the parsed file says but for the rates, which are computed anew."""
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{where}: not a report: must be an object, given: {type(data).__name__}")
     if data.get("format") != FORMAT:
         raise ConfigError(
             f"{where}: neither a report of pytest-mlebench nor a grading report of the "

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sandbox_job import Place
 
 from pytest_mlebench.agents.find import find_agent
 from pytest_mlebench.agents.reference_config import read_agent
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.sandbox import contract_environment
 
 CONFIG = """
 vars:
@@ -145,10 +148,6 @@ def test_the_only_agent_of_a_file_is_meant_by_its_folder(root: Path) -> None:
             "FILE: tree: kwargs_type must be argparse or omegaconf, given: 'hydra'",
         ),
         (
-            "tree: {start: tree/start.sh, image: x, env_var: {}}",
-            "FILE: tree: env_var is not a known key, did you mean 'env_vars'?",
-        ),
-        (
             "tree: {start: tree/start.sh, image: x, env_vars: {'A B': 1}}",
             "FILE: tree: env_vars: 'A B' is not a name of an environment variable",
         ),
@@ -197,3 +196,34 @@ def test_broken_models_are_said(root: Path, more: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         read_agent(file, "tree/dev")
     assert message in str(error.value)
+
+
+def test_null_is_the_same_as_absent(root: Path) -> None:
+    file = root / "agents" / "tree" / "config.yaml"
+    keys = "kwargs_type: null, kwargs: null, env_vars: null, privileged: null, dockerfile: null"
+    file.write_text(f"tree: {{start: tree/start.sh, image: x, {keys}}}")
+    agent = find_agent("tree", rootdir=root)
+    assert (agent.image, agent.env, agent.privileged, agent.notes) == ("x", {}, False, ())
+
+
+def test_a_key_of_a_fork_is_passed_over_with_a_note(root: Path) -> None:
+    file = root / "agents" / "tree" / "config.yaml"
+    file.write_text("tree: {start: tree/start.sh, image: x, env_var: {A: 1}, gpu_pool: [1, 2]}")
+    assert find_agent("tree", rootdir=root).notes == (
+        f"{file}: tree: env_var is passed over: not a known key, did you mean 'env_vars'?",
+        f"{file}: tree: gpu_pool is passed over: not a known key (known: budget, dockerfile, "
+        "env_vars, image, kwargs, kwargs_type, models, privileged, start)",
+    )
+
+
+def test_the_time_that_an_agent_plans_by_follows_the_time_limit(root: Path, tmp_path: Path) -> None:
+    file = root / "agents" / "tree" / "config.yaml"
+    file.write_text(
+        "tree: {start: tree/start.sh, image: x, env_vars: {TIME_LIMIT_SECS: 86400}}\n"
+        "own: {start: tree/start.sh, image: x, env_vars: {OTHER: 1}}\n"
+    )
+    job = Place(tmp_path / "place").job(time_seconds=7200)
+    for name, expected in (("tree", "7200"), ("own", None)):
+        with_agent = replace(job, agent=find_agent(name, rootdir=root))
+        variables = contract_environment(with_agent, "/home", validate_url="", agent_dir="")
+        assert variables.get("TIME_LIMIT_SECS") == expected

@@ -86,6 +86,19 @@ def test_only_what_both_have_is_compared_and_the_rest_is_named() -> None:
     assert "only in B (1): z" in texts
 
 
+def test_what_one_side_lacks_is_also_counted_as_no_medal() -> None:
+    before = _report("G.G")
+    after = Report((graded("b", 0, Medal.GOLD),))
+    comparison = compare(before, after)
+    assert comparison.differences["any_medal"].change == 100
+    assert comparison.everything["any_medal"] == pytest.approx((200 / 3, 100 / 3))
+    texts = [line.text for line in comparison_lines(comparison)]
+    at = texts.index("and on all 3, what one side lacks counted as no medal:")
+    assert texts[at + 1].split() == ["any", "medal", "66.67", "33.33", "-33.33"]
+    same = compare(before, before)
+    assert not any("and on all" in line.text for line in comparison_lines(same))
+
+
 def test_nothing_in_common_is_refused() -> None:
     with pytest.raises(ConfigError, match="the two reports have no competition in common"):
         compare(_report("G"), Report((graded("z"),)))

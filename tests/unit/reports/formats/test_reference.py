@@ -57,7 +57,8 @@ def test_a_competition_that_one_seed_lacks_is_missing_not_dropped(tmp_path: Path
     report = Report.from_reference([path, *REAL_REPORTS[1:]])
     row = report.rates[0]
     assert (row.name, row.missing, row.runs) == ("low", 1, 66)
-    assert row.rates["any_medal"].values[0] == pytest.approx(100 * 13 / 22)
+    (missing,) = (result for result in report.results if result.status == "missing")
+    assert (missing.competition, missing.seed) == (lost["competition_id"], 2)
 
 
 def test_known_competitions_get_their_percentile() -> None:
@@ -78,8 +79,64 @@ def test_in_a_single_file_the_second_entry_of_a_competition_is_its_second_seed(
     path = tmp_path / "both.json"
     path.write_text(json.dumps(data))
     assert Report.read(path).rates == Report.from_reference(REAL_REPORTS[:2]).rates
-    with pytest.raises(ConfigError, match=r"occurs twice; of several files each must hold one"):
-        Report.from_reference([path, REAL_REPORTS[2]])
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_several_files_may_hold_several_seeds_each(tmp_path: Path, order: tuple[int, int]) -> None:
+    files = [tmp_path / f"{number}.json" for number in order]
+    both = _data()
+    both["competition_reports"] += _data(1)["competition_reports"]
+    for path, data in zip(files, (both, _data(2)), strict=True):
+        path.write_text(json.dumps(data))
+    report = Report.from_reference(files)
+    assert report.rates == Report.from_reference(REAL_REPORTS).rates
+    assert report.disclosure.notes == (
+        "read 2 grading reports as 3 seeds of 75 competitions: the n-th entry of a competition is "
+        "its n-th seed",
+    )
+
+
+def test_files_that_each_hold_a_part_of_the_competitions_are_one_seed(tmp_path: Path) -> None:
+    data = _data(1)
+    entries = data["competition_reports"]
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for path, part in zip(files, (entries[:40], entries[40:]), strict=True):
+        path.write_text(json.dumps(data | {"competition_reports": part}))
+    report = Report.from_reference(files)
+    assert report.seeds == (0,)
+    assert {row.name: row.rates["any_medal"].text() for row in report.rates}["all"] == "45.33"
+
+
+def test_a_list_of_entries_and_a_single_entry_are_read(tmp_path: Path) -> None:
+    entries = _data()["competition_reports"]
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(entries))
+    assert Report.read(path).rates == Report.read(REAL_REPORTS[0]).rates
+    path.write_text(json.dumps(entries[4]))
+    (result,) = Report.read(path).results
+    assert result.competition == entries[4]["competition_id"]
+    path.write_text("[1, 2]")
+    with pytest.raises(ConfigError, match=r"list\.json: not a report: must be an object"):
+        Report.read(path)
+
+
+def test_a_threshold_that_a_file_lacks_is_our_own_and_that_is_reported(tmp_path: Path) -> None:
+    data = _data()
+    medal = next(entry for entry in data["competition_reports"] if entry["gold_medal"])
+    del medal["gold_threshold"], medal["is_lower_better"]
+    medal["median_threshold"] = None
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(data))
+    report = Report.read(path)
+    assert report.rates == Report.read(REAL_REPORTS[0]).rates
+    assert report.disclosure.notes[1] == (
+        "thresholds that the files lack were taken from our own leaderboards: "
+        f"{medal['competition_id']}"
+    )
+    medal["competition_id"] = "unheard-of"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match=r"gold_threshold is missing"):
+        Report.read(path)
 
 
 def test_errors_and_missing_runs_survive_the_way_there_and_back(tmp_path: Path) -> None:
@@ -114,7 +171,6 @@ def test_totals_count_what_the_entries_say() -> None:
         ({"competition_id": None}, r"competition_reports\[2\]: competition_id is missing"),
         ({"score": "1.0"}, r"score must be a number, given: '1.0'"),
         ({"score": None}, r"score is missing, though valid_submission is true"),
-        ({"gold_threshold": None}, r"gold_threshold is missing"),
         ({"silver_medal": True}, r"claims gold and silver, but the score 1.0 earns gold"),
         ({"gold_medal": False}, r"claims no medal, but the score 1.0 earns gold"),
         ({"score": 0.5, "above_median": False}, r"claims gold, but the score 0.5 earns no medal"),
@@ -160,7 +216,7 @@ def test_a_grading_report_without_entries_is_refused(
 
 def test_several_files_must_all_be_grading_reports(tmp_path: Path) -> None:
     Report.from_reference(REAL_REPORTS).write(tmp_path / "ours.json")
-    with pytest.raises(ConfigError, match=r"ours\.json: several files are read as the seeds"):
+    with pytest.raises(ConfigError, match=r"ours\.json: several files are read as results"):
         Report.load([REAL_REPORTS[0], tmp_path / "ours.json"])
 
 
