@@ -80,4 +80,4 @@ def show_size(size: float) -> str:
 
 def show_count(number: float) -> str:
     """Return a plain number."""
-    return f"{number:g}"
+    return str(int(number)) if number == int(number) else f"{number:g}"

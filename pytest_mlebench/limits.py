@@ -30,6 +30,7 @@ class Limits:
     pids: int = 16_384
     open_files: int = 1_048_576
     disk_bytes: int = 4095 * 2**30  # what the agent may write, wherever it writes
+    files: int = 10_000_000  # and into how many files and folders
     log_bytes: int = 1 * 10**9
     submission_bytes: int = 10 * 10**9
     artefact_bytes: int = 10 * 10**9
@@ -99,6 +100,7 @@ def demo_limits() -> Limits:
         gpus=0,
         shm_bytes=min(STANDARD.shm_bytes, memory // 2),
         disk_bytes=20 * 10**9,
+        files=1_000_000,
         log_bytes=10**8,
         submission_bytes=10**9,
         artefact_bytes=10**9,
@@ -117,6 +119,7 @@ _KEYS = {
     "pids": ("pids", parse_count),
     "open_files": ("open_files", parse_count),
     "disk": ("disk_bytes", parse_size),
+    "files": ("files", parse_count),
     "log_size": ("log_bytes", parse_size),
     "submission_size": ("submission_bytes", parse_size),
     "artefact_size": ("artefact_bytes", parse_size),

@@ -63,7 +63,7 @@ def examine(runs: Path, store: Path) -> Iterator[Finding]:
     yield from _store(store)
     yield from _kaggle()
     yield from _gpus()
-    yield from _landlock()
+    yield from _walls()
     # late on purpose: heavy
     from pytest_mlebench.sandbox.docker.engine import Engine
 
@@ -87,10 +87,10 @@ def examine(runs: Path, store: Path) -> Iterator[Finding]:
 
 
 def _disk(runs: Path) -> Iterator[Finding]:
-    from pytest_mlebench.sandbox.disk import free_bytes  # late: heavy
+    from pytest_mlebench.sandbox.disk import free_on  # late: heavy
 
     folder = next(path for path in (runs.absolute(), *runs.absolute().parents) if path.exists())
-    free = free_bytes(folder)
+    free = free_on(folder).bytes
     what = f"disk of {folder}: {show_size(free)} free"
     if free < STANDARD.disk_bytes:
         yield Finding(
@@ -148,17 +148,15 @@ def _gpus() -> Iterator[Finding]:
         yield Finding("note", "no GPU, the standard limit is one with 24 GB", str(problem))
 
 
-def _landlock() -> Iterator[Finding]:
-    from pytest_mlebench.sandbox.process import landlock  # late: only Linux has it
+def _walls() -> Iterator[Finding]:
+    from pytest_mlebench.sandbox.process.walls import missing, strongest  # late: heavy
 
-    if landlock.version() > 0:
-        yield Finding("ok", "process sandbox: Landlock hides the answers from agents")
-    else:
-        yield Finding(
-            "note",
-            "process sandbox: the kernel has no Landlock, a hostile agent could read the answers",
-            "use --mle-sandbox=docker, or a kernel from 5.13 on with Landlock enabled",
-        )
+    found = strongest(offline=False)
+    yield Finding("ok", f"process sandbox: {' '.join(found.walls)} ({found.builder})")
+    for name, meaning in missing(found.walls).items():
+        yield Finding("note", f"process sandbox: no {name}: {meaning}", "see SECURITY.md")
+    for problem in found.problems:
+        yield Finding("note", f"process sandbox: {problem}", "see SECURITY.md")
 
 
 def _engine(facts: EngineFacts) -> Iterator[Finding]:

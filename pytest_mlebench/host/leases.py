@@ -35,6 +35,7 @@ VARIABLE = "MLEBENCH_LEASES_DIR"
 HERE = "here"
 POLL = 0.5  # seconds between looks of one who waits
 
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _PATIENCE = 60.0  # seconds for the ledger itself, which nobody holds for longer than a look
 
 logger = logging.getLogger(__name__)
@@ -206,8 +207,8 @@ class Ledger:
 
     def _enter(self, claim: Claim, place: str, label: str) -> tuple[Entry, FileLock]:
         with self._locked():
-            last = max((entry.ticket for entry in self._alive()), default=0)
-            entry = Entry(last + 1, this_process(), claim, place, label, time.time())
+            self._alive()
+            entry = Entry(self._last_ticket() + 1, this_process(), claim, place, label, time.time())
             lock = FileLock(self._lock_of(entry.ticket), thread_local=False)
             lock.acquire(timeout=0)
             self._write(entry)
@@ -264,12 +265,19 @@ class Ledger:
         """Return the claims of living processes and strike the others."""
         found = []
         for path in self._folder.glob("*.json"):
+            if not path.is_file():
+                continue  # nobody's claim: whoever made it may remove it
             entry = _read(path)
             if entry is not None and self._lives(entry):
                 found.append(entry)
             else:
                 self._strike(int(path.stem) if path.stem.isdecimal() else -1)
         return sorted(found, key=lambda entry: entry.ticket)
+
+    def _last_ticket(self) -> int:
+        """Return the highest number that a name in the folder has, whatever bears it."""
+        stems = [path.stem for path in self._folder.iterdir()]
+        return max((int(stem) for stem in stems if stem.isdecimal()), default=0)
 
     def _lives(self, entry: Entry) -> bool:
         if entry.owner.host == host_name():
@@ -367,4 +375,9 @@ def _make_private(folder: Path) -> None:
         raise ConfigError(
             f"cannot keep leases in {folder}: it is not a folder of your own: "
             f"choose another folder with {VARIABLE}"
+        )
+    if os.name == "posix" and status.st_mode & _WRITABLE_BY_OTHERS:
+        raise ConfigError(
+            f"cannot keep leases in {folder}: others may write there "
+            f"(mode {stat.S_IMODE(status.st_mode):04o}): chmod 700 {folder}"
         )

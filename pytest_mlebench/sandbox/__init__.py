@@ -6,12 +6,14 @@ part of a job, so none can leak through a sandbox.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.limits import Limits
 
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
     from socket import socket
 
 Reason = Literal[
-    "exited", "time-limit", "memory-limit", "disk-limit", "process-limit", "interrupted"
+    "exited",
+    "time-limit",
+    "memory-limit",
+    "disk-limit",
+    "files-limit",
+    "process-limit",
+    "sandbox-lost",  # while the agent ran: its failure, as nobody can show that it was not
+    "interrupted",
 ]
 
 
@@ -88,17 +97,19 @@ class Ending:
     image: str | None = None  # the image's digest
     gpus: tuple[str, ...] = ()
     problem: str | None = None  # why nothing could be collected, e.g. a submission that is a link
+    walls: tuple[str, ...] = ()  # what kept the agent in, by name, e.g. "mounts", "landlock-7"
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ending in JSON types."""
-        return asdict(self) | {"gpus": list(self.gpus)}
+        return asdict(self) | {"gpus": list(self.gpus), "walls": list(self.walls)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ending:
         """Return the ending that ``to_dict`` wrote; keys of later versions are passed over."""
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        return cls(**(known | {"gpus": tuple(data.get("gpus") or ())}))
+        lists = {name: tuple(data.get(name) or ()) for name in ("gpus", "walls")}
+        return cls(**(known | lists))
 
 
 class Sandbox(Protocol):
@@ -137,3 +148,11 @@ def contract_environment(
         "MLE_TIME_LIMIT_SECS": time_limit,
         "MLE_VALIDATE_URL": validate_url,
     }
+
+
+def require_readable(data: Path) -> None:
+    """Refuse data that an agent with a user of its own could not read, before it stumbles."""
+    if os.getuid() == 0 and data.stat().st_mode & 0o005 != 0o005:
+        raise SandboxError(
+            f"the agent's user may not read {data}: chmod -R a+rX makes the data readable"
+        )

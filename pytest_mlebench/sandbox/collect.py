@@ -27,6 +27,7 @@ from pytest_mlebench._files import atomic_file
 from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits
+from pytest_mlebench.sandbox import Job, Reason
 from pytest_mlebench.sandbox.redact import Mask, redact_text
 
 SUBMISSION = "submission.csv"
@@ -84,6 +85,22 @@ def collect(
             f"cannot collect into {submission.parent}: {problem.strerror or problem}"
         ) from problem
     return collected
+
+
+def collect_after(reason: Reason, job: Job, home: Path) -> Collected:
+    """Collect what a job's agent left; one that filled the disk is to blame if that fails."""
+    try:
+        return collect(
+            home,
+            job.limits,
+            submission=job.submission,
+            artefacts=job.artefacts,
+            secrets=job.agent.secrets(),
+        )
+    except SandboxError as problem:
+        if reason not in {"disk-limit", "files-limit"}:
+            raise
+        return Collected(problem=str(problem))
 
 
 def take_file(folder: int, name: str, target: Path, max_bytes: int) -> int:

@@ -109,7 +109,7 @@ class Store:
         with exclusive(folder, competition.id, wanted.progress) as turn:
             _tidy(folder)
             scratch = folder / f"{SCRATCH}{turn}"
-            scratch.mkdir()
+            scratch.mkdir(mode=0o700)  # raw files and answers pass through it
             try:
                 yield scratch
             finally:
@@ -130,6 +130,7 @@ class Store:
         run(competition, raw.path, new / "public", new / "private")
         marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")
         replace(marker, origin=raw.origin).write(new)
+        (new / "private").chmod(0o700)  # agents of other users on this host must not read it
         keep(place, raw, wanted.keep_raw)
         _move(new, self.prepared(competition), scratch)
         clear(place)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from docker_images import PYTHON
 from docker_jobs import JobMaker
+from hostile_agents import ATTACKS
+from hostile_scene import attempt
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.sandbox.docker import DockerSandbox
@@ -186,6 +188,15 @@ def test_the_open_network_is_open(
     )
     sandbox.run(job)
     assert job.log.read_text() == CANARY
+
+
+IN_CONTAINERS = ("unlinked-files", "many-files", "kernel-calls", "keyrings", "memory-in-memfd")
+
+
+@pytest.mark.parametrize("name", IN_CONTAINERS)
+def test_an_attack_comes_to_nothing(sandbox: DockerSandbox, tmp_path: Path, name: str) -> None:
+    (attack,) = [one for one in ATTACKS if one.name == name]
+    assert attempt(attack, sandbox, "none", tmp_path, PYTHON) == []
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from docker_images import BUSYBOX, PYTHON
 from docker_jobs import SMALL, JobMaker
+from sandbox_job import wait_until
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine
-from pytest_mlebench.sandbox.docker.labels import this_process
+from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
 
 WORD = "the-answer-of-the-server"
 
@@ -202,7 +203,79 @@ def test_with_an_open_network_the_probe_does_reach_the_servers(
     sandbox.run(job)
     seen = found(job)
     reached = {way for way, answer in seen.items() if WORD in answer}
-    assert {f"direct {neighbour}", f"direct {host}", f"datagram {host}"} <= reached
+    assert {f"direct {host}", f"datagram {host}"} <= reached
+    assert f"direct {neighbour}" not in reached, "containers of others are not the host's network"
+
+
+# says its address, serves a word there, and tries another's until somebody says that it is enough
+MEETING = """
+import http.server, json, os, pathlib, socket, threading, time, urllib.request
+logs = pathlib.Path("/home/logs")
+class Word(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b"WORD")
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Word)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+(logs / "address.new").write_text(socket.gethostbyname(socket.gethostname()))
+(logs / "address.new").rename(logs / "address")
+while not (logs / "other").exists():
+    time.sleep(0.1)
+other = (logs / "other").read_text()
+for host in (other, "127.0.0.1"):
+    try:
+        answer = urllib.request.urlopen(f"http://{host}:8000/", timeout=5).read().decode()
+    except OSError as problem:
+        answer = "refused"
+    print(answer, flush=True)
+(logs / "done").touch()
+while not (logs / "end").exists():
+    time.sleep(0.1)
+""".replace("WORD", WORD)
+
+
+def test_attempts_with_an_open_network_do_not_reach_each_other(
+    sandbox: DockerSandbox, make_job: JobMaker
+) -> None:
+    agent = Agent(name="meeting", image=PYTHON, command=("python3", "-c", MEETING))
+    jobs = [make_job(agent=agent, network="open") for _ in range(2)]
+    attempts = [threading.Thread(target=sandbox.run, args=(job,)) for job in jobs]
+    for attempt in attempts:
+        attempt.start()
+    logs = [job.folder / "home" / "logs" for job in jobs]
+    assert wait_until(lambda: all((folder / "address").exists() for folder in logs), 60)
+    addresses = [(folder / "address").read_text() for folder in logs]
+    for folder, other in zip(logs, reversed(addresses), strict=True):
+        (folder / "other.new").write_text(other)
+        (folder / "other.new").rename(folder / "other")
+    assert wait_until(lambda: all((folder / "done").exists() for folder in logs), 60)
+    for folder in logs:
+        (folder / "end").touch()
+    for attempt in attempts:
+        attempt.join()
+    assert len(set(addresses)) == 2
+    assert [job.log.read_text() for job in jobs] == [f"refused\n{WORD}\n"] * 2
+
+
+def test_the_network_of_an_attempt_is_labelled_and_goes_with_it(
+    sandbox: DockerSandbox, engine: Engine, make_job: JobMaker
+) -> None:
+    def ours() -> list[dict[str, Any]]:
+        networks = engine.api.networks(filters={"label": f"{PREFIX}run=tests-network"})
+        return [engine.api.inspect_network(network["Id"]) for network in networks]
+
+    job = make_job("while [ ! -e /home/logs/end ]; do sleep 0.1; done", network="open")
+    job = replace(job, labels={"run": "tests-network"})
+    attempt = threading.Thread(target=sandbox.run, args=(job,))
+    attempt.start()
+    assert wait_until(lambda: [network for network in ours() if network["Containers"]], 60)
+    (network,) = ours()
+    (job.folder / "home" / "logs" / "end").touch()
+    attempt.join()
+    assert network["Options"] == {"com.docker.network.bridge.enable_icc": "false"}
+    assert network["Labels"].items() >= this_process().labels().items()
+    assert ours() == []
 
 
 def test_a_list_of_hosts_needs_an_engine_of_this_machine(

@@ -13,7 +13,9 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import InvalidSubmission
 from pytest_mlebench.limits import Limits, demo_limits
 from pytest_mlebench.sandbox import Ending, Job
+from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
+from pytest_mlebench.sandbox.process.walls import BUILDERS
 
 HELPERS = Path(__file__).parent  # for programs of their own that use this module
 CANARY = "canary-7f3a9c"
@@ -30,6 +32,8 @@ class Place:
     """A folder with a store, in which the answers are, and with runs beside it."""
 
     folder: Path
+    builders: tuple[Builder, ...] = BUILDERS
+    cgroup: bool = True
 
     def __post_init__(self) -> None:
         self.store = self.folder / "store"
@@ -75,8 +79,11 @@ class Place:
     def run(self, *arguments: Any, grace_seconds: float = 0.3, **options: Any) -> Finished:
         """Run a job to its end in the process sandbox."""
         job = self.job(*arguments, **options)
-        outcome = ProcessSandbox(grace_seconds=grace_seconds).run(job)
-        return Finished(job, outcome)
+        return Finished(job, self.sandbox(grace_seconds=grace_seconds).run(job))
+
+    def sandbox(self, **options: Any) -> ProcessSandbox:
+        """Return the process sandbox with the walls that this place is about."""
+        return ProcessSandbox(builders=self.builders, cgroup=self.cgroup, **options)
 
 
 @dataclass

@@ -36,6 +36,14 @@ def test_a_generated_competition_is_prepared(
     assert dataset.verified == "none"
 
 
+def test_the_answers_are_closed_to_others_and_the_data_are_not(
+    tmp_path: Path, make_competition: MakeCompetition
+) -> None:
+    dataset = Store(tmp_path / "data").ensure(make_competition())
+    assert dataset.private.stat().st_mode & 0o777 == 0o700
+    assert dataset.public.stat().st_mode & 0o055 == 0o055
+
+
 def test_nothing_but_the_prepared_folder_is_left(
     tmp_path: Path, make_competition: MakeCompetition
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.sandbox.hidden import hidden_folders
 
 _ARGUMENT = re.compile(r"^\s*ARG\s+(\w+)", re.IGNORECASE | re.MULTILINE)
 _FROM = re.compile(r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", re.IGNORECASE | re.MULTILINE)
@@ -29,7 +30,7 @@ class Context:
     def __init__(self, folder: Path, dockerfile: str, hidden: Sequence[Path] = ()) -> None:
         self.folder = folder
         self.dockerfile = dockerfile
-        self._hidden = [Path(os.path.realpath(path)) for path in hidden]
+        self._hidden = hidden_folders(hidden)
         try:
             self._text = (folder / dockerfile).read_text(encoding="utf-8")
         except OSError as problem:

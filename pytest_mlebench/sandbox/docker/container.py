@@ -116,6 +116,15 @@ class Container:
             found = self._engine.api.containers(all=True, size=True, filters={"id": self.id})
         return int(found[0].get("SizeRw") or 0) if found else 0
 
+    def processes(self) -> list[int]:
+        """Return the numbers that the processes inside have on the engine's host."""
+        with self._engine.asked("cannot list the container's processes"):
+            try:
+                table = self._engine.api.top(self.id, ps_args="-eo pid")
+            except self._engine.sdk.errors.APIError:  # it has just ended
+                return []
+        return [int(row[0]) for row in table.get("Processes") or ()]
+
     def stop(self, grace: float) -> None:
         """Ask every process inside to end, and end it after *grace* seconds."""
         with self._engine.asked("cannot stop the container"):

@@ -16,10 +16,11 @@ from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.docker.cleanup import remove_orphans
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
-from pytest_mlebench.sandbox.docker.execution import Execution, engine_network
+from pytest_mlebench.sandbox.docker.execution import Execution
 from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
 from pytest_mlebench.sandbox.docker.images import Image, Images
+from pytest_mlebench.sandbox.docker.network import check_network
 from pytest_mlebench.sandbox.docker.prepared_image import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.remote_home import RemoteHome
 from pytest_mlebench.sandbox.docker.request import command
@@ -89,7 +90,7 @@ class DockerSandbox:
                 "use a Docker engine, or --mle-gpus=0"
             )
         gpus = self.capacity(limits).gpus[:1]
-        engine_network(network)
+        check_network(network)
         if network.startswith("allow:") and not facts.local:
             raise ConfigError(
                 f"--mle-network={network} needs an engine on this machine, and this one runs on "

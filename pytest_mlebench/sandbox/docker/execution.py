@@ -9,16 +9,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox import Ending, Job, Reason, Service
-from pytest_mlebench.sandbox.collect import Collected, collect
-from pytest_mlebench.sandbox.disk import DiskGuard
+from pytest_mlebench.sandbox.collect import Collected, collect_after
+from pytest_mlebench.sandbox.disk import Amount, DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
 from pytest_mlebench.sandbox.docker.home import Home, agent_archive
+from pytest_mlebench.sandbox.docker.network import OwnNetwork
 from pytest_mlebench.sandbox.docker.prepared_image import AGENT_DIR, Prepared
-from pytest_mlebench.sandbox.docker.request import PORT, Wiring, container_request
+from pytest_mlebench.sandbox.docker.request import PORT, Wiring, container_request, labels
 from pytest_mlebench.sandbox.docker.stats import Sampler
-from pytest_mlebench.sandbox.docker.watch import Watch, final_reason
+from pytest_mlebench.sandbox.docker.watch import Watch
 from pytest_mlebench.sandbox.egress import Egress
 from pytest_mlebench.sandbox.log import LogWriter
 from pytest_mlebench.sandbox.validator import Validator
@@ -31,17 +32,6 @@ EGRESS_SOCKET = "egress.sock"
 EGRESS_PORT = 3128
 
 logger = logging.getLogger(__name__)
-
-
-def engine_network(policy: str) -> str:
-    """Return the engine's network for a policy of ours: none but for a way out of our own."""
-    if policy == "open":
-        return "bridge"
-    if policy == "none" or policy.startswith("allow:"):
-        return "none"
-    raise ConfigError(
-        f"the docker sandbox knows the networks none, open and allow:HOST, given: {policy}"
-    )
 
 
 def proxy_environment(policy: str) -> dict[str, str]:
@@ -86,13 +76,13 @@ class Execution:
                     service.serve(home.listen(socket_name(service)))
                 log = stack.enter_context(self._log())
             container = self._start(stack, prepared, home, log)
-            watch, reason, seconds = self._follow(container, home)
+            watch, stopped, seconds = self._follow(container, home)
             end = container.end()
+            reason = watch.reason(stopped, end.exit_code, oom=end.oom_killed)
             self._fetch(home, container)
             log.close()
             with self._phase("collect"):
-                collected = self._collect(home)
-        reason = final_reason(reason, end.exit_code, oom=end.oom_killed)
+                collected = collect_after(reason, self._job, home.path)
         facts = self._details(prepared, watch, end, log, collected)
         return Ending(
             reason=reason,
@@ -117,7 +107,7 @@ class Execution:
 
     def _start(self, stack: ExitStack, prepared: Prepared, home: Home, log: LogWriter) -> Container:
         with self._phase("create"):
-            container = self._create(prepared, home)
+            container = self._create(prepared, home, self._network(stack))
             stack.callback(self._remove, container)
             home.fill(container)
             self._copy_agent(container, prepared)
@@ -126,9 +116,17 @@ class Execution:
             home.connect(container)
         return container
 
-    def _create(self, prepared: Prepared, home: Home) -> Container:
-        network, services = self._job.network, self._job.services
-        environment = proxy_environment(network)
+    def _network(self, stack: ExitStack) -> str:
+        """Return the engine's name for the network: none, unless the agent may reach everything."""
+        if self._job.network != "open":
+            return "none"
+        network = OwnNetwork(self._engine, labels(self._job))
+        stack.callback(network.remove)
+        return network.id
+
+    def _create(self, prepared: Prepared, home: Home, network: str) -> Container:
+        services = self._job.services
+        environment = proxy_environment(self._job.network)
         for service in services:
             environment |= service.environment(f"http://127.0.0.1:{service.port}")
         wiring = Wiring(
@@ -136,7 +134,7 @@ class Execution:
             ports={PORT: SOCKET}
             | ({EGRESS_PORT: EGRESS_SOCKET} if self._egress else {})
             | {service.port: socket_name(service) for service in services},
-            network=engine_network(network),
+            network=network,
             environment=environment,
         )
         request = container_request(self._engine, self._job, prepared, wiring)
@@ -171,21 +169,13 @@ class Execution:
         return watch, reason, time.monotonic() - started
 
     def _disk_guard(self, container: Container, home: Home) -> DiskGuard:
+        limits, facts = self._job.limits, self._engine.facts
         return DiskGuard(
             home.path,
-            limit=self._job.limits.disk_bytes,
+            limit=Amount(limits.disk_bytes, limits.files),
             layer=container.layer_bytes,
-            engine_root=Path(self._engine.facts.root) if self._engine.facts.local else None,
-        )
-
-    def _collect(self, home: Home) -> Collected:
-        job = self._job
-        return collect(
-            home.path,
-            job.limits,
-            submission=job.submission,
-            artefacts=job.artefacts,
-            secrets=job.agent.secrets(),
+            processes=container.processes if facts.local else tuple,
+            engine_root=Path(facts.root) if facts.local else None,
         )
 
     def _fetch(self, home: Home, container: Container) -> None:
@@ -195,7 +185,7 @@ class Execution:
     def _rescue(self, home: Home) -> None:
         """Keep what there is of an attempt that was lost: evidence, never graded."""
         try:
-            self._collect(home)
+            collect_after("exited", self._job, home.path)
         except SandboxError as problem:
             logger.warning("nothing could be kept of a lost attempt: %s", problem)
 

@@ -14,10 +14,11 @@ from typing import IO
 
 from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import ConfigError, SandboxError
-from pytest_mlebench.sandbox import Job
+from pytest_mlebench.sandbox import Job, require_readable
 from pytest_mlebench.sandbox.collect import Refused, remove_tree
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.prepared_image import HOME, SOCKETS, Account
+from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.process.workspace import NOT_THE_AGENT
 
 WRITABLE = ("submission", "logs", "code")
@@ -51,7 +52,7 @@ class Home:
         instructions = self.path / "instructions.txt"
         instructions.write_text(self._job.instructions, encoding="utf-8")
         instructions.chmod(0o644)
-        _require_readable(self._job.data)
+        require_readable(self._job.data)
 
     def mounts(self) -> Mapping[str, tuple[str, bool]]:
         """Return what is mounted where, and whether read-only."""
@@ -110,7 +111,7 @@ def agent_archive(
 
     The folder may be a whole project, with the datasets and the runs in it: they stay outside.
     """
-    apart = {Path(os.path.realpath(path)) for path in hidden}
+    apart = hidden_folders(hidden)
     total = 0
 
     def admit(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
@@ -134,11 +135,3 @@ def agent_archive(
             tar.add(folder, arcname=".", filter=admit)
         file.seek(0)
         yield file
-
-
-def _require_readable(data: Path) -> None:
-    """Refuse data that the agent's user could not read, before the agent stumbles over it."""
-    if os.getuid() == 0 and data.stat().st_mode & 0o005 != 0o005:
-        raise SandboxError(
-            f"the agent's user may not read {data}: chmod -R a+rX makes the data readable"
-        )

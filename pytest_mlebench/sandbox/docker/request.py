@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.agent import Agent
@@ -16,11 +13,10 @@ from pytest_mlebench.sandbox.docker.engine import Engine
 from pytest_mlebench.sandbox.docker.gpu_request import gpu_request
 from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
 from pytest_mlebench.sandbox.docker.prepared_image import AGENT_DIR, HELPER, HOME, SOCKETS, Prepared
+from pytest_mlebench.sandbox.mounts import extra_mounts
 
 PORT = 5000
 VALIDATE_URL = f"http://localhost:{PORT}/validate"
-
-_MOUNT = re.compile(r"(?P<source>.+?):(?P<target>/[^:]*)(?::(?P<mode>ro|rw))?")
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ def container_request(
         "user": f"{account.uid}:{account.gid}",
         "working_dir": AGENT_DIR,
         "hostname": "mlebench",
-        "labels": _labels(job),
+        "labels": labels(job),
         "healthcheck": {"test": ["NONE"]},
         "stop_signal": "SIGTERM",
         "runtime": job.agent.runtime,
@@ -77,8 +73,8 @@ def _environment(job: Job, prepared: Prepared) -> dict[str, str]:
     return person | job.agent.environment() | contract
 
 
-def _labels(job: Job) -> dict[str, str]:
-    """Return who owns the container and what it is for; never anything of the environment."""
+def labels(job: Job) -> dict[str, str]:
+    """Return who owns what a job has on the engine, and what for; nothing of the environment."""
     facts = {"competition": job.competition, "seed": str(job.seed), "agent": job.agent.name}
     facts |= {key: str(value) for key, value in job.labels.items()}
     return {PREFIX + key: value for key, value in facts.items()} | this_process().labels()
@@ -120,21 +116,8 @@ def _mounts(types: Any, wiring: Wiring) -> list[Any]:
 
 
 def _extra_mounts(types: Any, job: Job) -> list[Any]:
-    """Return the mounts that the agent's file asks for, unless they would show the answers."""
-    mounts = []
-    for text in job.agent.mounts:
-        match = _MOUNT.fullmatch(text)
-        if match is None:
-            raise ConfigError(
-                f"agent {job.agent.name!r}: mounts must be SOURCE:/TARGET[:ro], given: {text!r}"
-            )
-        source = Path(match["source"]).resolve()
-        for hidden in map(os.path.realpath, job.hidden):
-            if source.is_relative_to(hidden) or Path(hidden).is_relative_to(source):
-                raise ConfigError(
-                    f"agent {job.agent.name!r} must not mount {source}: the answers lie in {hidden}"
-                )
-        mounts.append(
-            types.Mount(match["target"], str(source), type="bind", read_only=match["mode"] == "ro")
-        )
-    return mounts
+    """Return the mounts that the agent's file asks for."""
+    return [
+        types.Mount(mount.target, str(mount.source), type="bind", read_only=mount.read_only)
+        for mount in extra_mounts(job)
+    ]

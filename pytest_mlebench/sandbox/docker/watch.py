@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox import Reason
-from pytest_mlebench.sandbox.disk import DiskGuard
+from pytest_mlebench.sandbox.disk import DiskGuard, Trouble
 from pytest_mlebench.sandbox.docker.container import Container, Event
 from pytest_mlebench.sandbox.docker.stats import Sampler
 
@@ -33,14 +33,29 @@ class Watch:
 
     def until_end(self) -> Reason:
         """Wait for the end, or bring it about at a limit, and return why it came."""
+        try:
+            return self._until_end()
+        except SandboxError:
+            if not self.disk.is_full():  # a log that cannot be written ends the watch too
+                raise
+        return self._stop_at_the_disk("disk-full")
+
+    def reason(self, reason: Reason, exit_code: int, *, oom: bool) -> Reason:
+        """Return the reason that counts: what was wanting only where it ended the agent itself."""
+        if reason == "exited" and exit_code != 0 and self.disk.is_full():
+            return self.disk.blame()
+        killed = reason == "exited" and exit_code == _KILLED
+        return "memory-limit" if killed and oom else reason
+
+    def _until_end(self) -> Reason:
         while True:
             event = self._next_event()
             if event is not None and self._is_end(event):
                 return "exited"
             if time.monotonic() >= self.deadline:
                 return self._stop("time-limit")
-            if event is None and self.disk.is_exceeded():
-                return self._stop("disk-limit")
+            if event is None and (trouble := self.disk.look()) is not None:
+                return self._stop_at_the_disk(trouble)
             self._sample()
             if self._has_ended_unseen():
                 return "exited"
@@ -68,17 +83,18 @@ class Watch:
         self.container.stop(self.grace)
         return reason
 
+    def _stop_at_the_disk(self, trouble: Trouble) -> Reason:
+        if trouble != "disk-full":
+            return self._stop(trouble)
+        self.container.kill()  # a full disk harms everybody: there is no time for a grace period
+        return self.disk.blame()
+
     def _sample(self, *, now: bool = False) -> None:
         if now or time.monotonic() >= self.sampler.due:
-            self.sampler.take(self.container.stats(), self.disk.bytes)
+            self.sampler.take(self.container.stats(), self.disk.used.bytes)
 
     def _has_ended_unseen(self) -> bool:
         if time.monotonic() < self._next_look:
             return False
         self._next_look = time.monotonic() + _LOOK
         return not self.container.is_running()
-
-
-def final_reason(reason: Reason, exit_code: int, *, oom: bool) -> Reason:
-    """Return the reason that counts: the want of memory only where it ended the agent itself."""
-    return "memory-limit" if reason == "exited" and oom and exit_code == _KILLED else reason

@@ -1,4 +1,4 @@
-"""Start an agent: what happens between the fork and the agent's first line."""
+"""Start an agent behind walls: from the supervisor to the agent's first line."""
 
 from __future__ import annotations
 
@@ -6,79 +6,92 @@ import contextlib
 import math
 import os
 import random
-import resource
 import signal
+import socket
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_mlebench.agent import AgentContext
 from pytest_mlebench.errors import SandboxError
-from pytest_mlebench.sandbox.process import kernel, landlock
+from pytest_mlebench.sandbox.process import bubblewrap, inside, kernel, landlock, namespaces
+from pytest_mlebench.sandbox.process.cgroup import Cgroup
+from pytest_mlebench.sandbox.process.order import Build, Builder, Entrance, Function, Order
 
-Function = Callable[[AgentContext], object]
+_MAX_DESCRIPTORS = 32  # of which the supervisor passes on MAX_PORTS
+_PATIENCE = 120.0  # seconds for walls to be built, on a host that is busy
+_RELEASE_WITH_COUNTS = (5, 14)  # of Linux: RLIMIT_NPROC counts in a user namespace, not on the host
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells say it
-
-
-@dataclass(frozen=True)
-class Order:
-    """All that a supervisor is told, as plain data: it may be another interpreter."""
-
-    command: tuple[str, ...]
-    environment: dict[str, str]
-    home: str
-    data: str
-    log: str
-    hidden: tuple[str, ...]
-    secrets: tuple[str, ...]
-    confine: bool  # by Landlock
-    offline: bool  # no network but what we serve on the ports
-    ports: tuple[int, ...]
-    time_seconds: float
-    grace_seconds: float
-    memory_bytes: int
-    cpus: float
-    disk_bytes: int
-    pids: int
-    open_files: int
-    log_bytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Order:
-        """Return the order that ``to_dict`` wrote, even if it came by JSON."""
-        lists = {key: tuple(data[key]) for key in ("command", "hidden", "secrets", "ports")}
-        return cls(**(data | lists))
+# For want of mounts: devices an honest program uses. Disks and memory are not among them.
+_DEVICES = (
+    *("null", "zero", "full", "random", "urandom", "tty", "ptmx", "fuse"),
+    *("nvidia*", "nvidia-caps/*", "dri/*", "dri/by-path/*", "kfd", "dxg", "infiniband/*"),
+    *("accel*", "accel/*", "hl*", "neuron*", "vfio/*"),
+)
 
 
-def start(order: Order, function: Function | None) -> tuple[int, int]:
-    """Start the agent; return its process id and the end from which to read its output."""
-    rules = _rules(order)
+def _build_nothing(order: Order, entrance: Entrance) -> NoReturn:
+    if order.offline:
+        raise OSError("nobody else can give the agent a network of its own")
+    inside.run(entrance.plan, entrance.channel, entrance.output, entrance.call)
+
+
+_BUILDERS: dict[Builder, Build] = {
+    "bubblewrap": bubblewrap.build,
+    "namespaces": namespaces.build,
+    "none": _build_nothing,
+}
+
+
+@dataclass
+class Started:
+    """An agent at work, as its supervisor sees it."""
+
+    channel: socket.socket  # to the first process inside
+    output: int  # from which to read what the agent prints
+    walls: tuple[str, ...] = ()
+    descriptors: dict[str, int] = field(default_factory=dict)  # what the inside opened for us
+    unread: bytes = b""
+
+    def receive(self) -> tuple[str, str] | None:
+        """Return the next word of the first process inside and what it says, None if it is gone."""
+        while b"\n" not in self.unread:
+            data, descriptors, _, _ = socket.recv_fds(self.channel, 1 << 16, _MAX_DESCRIPTORS)
+            if not data:
+                return None
+            self.unread += data
+            self.descriptors |= {str(number): number for number in descriptors}
+        line, _, self.unread = self.unread.partition(b"\n")
+        word, _, rest = line.decode(errors="replace").partition(" ")
+        return word, rest
+
+
+def start(order: Order, function: Function | None, cgroup: Cgroup | None) -> Started:
+    """Build the walls and start the agent behind them."""
+    plan = _plan(order, cgroup)
+    ours, theirs = socket.socketpair()
     output, write_output = os.pipe()
-    alarm, write_alarm = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _become_agent(order, function, rules, write_output, write_alarm)
-    for descriptor in (write_output, write_alarm, *([] if rules is None else [rules])):
-        os.close(descriptor)
-    with os.fdopen(alarm, "rb") as file:
-        trouble = file.read().decode()
-    if trouble:
-        raise SandboxError(f"cannot confine the agent: {trouble}")
-    return child, output
+    if order.user is not None:
+        os.fchown(write_output, order.user, order.user)  # so that /dev/stdout can be opened
+    if os.fork() == 0:
+        ours.close()
+        call = None if function is None else (lambda: _call(function, order))
+        _enter(order, Entrance(plan, theirs.detach(), write_output, call), cgroup)
+    theirs.close()
+    os.close(write_output)
+    started = Started(ours, output)
+    _wait(started)
+    if cgroup is not None:
+        started.walls = (*started.walls, "cgroup")
+    return started
 
 
 def forget_descriptors(*kept: int) -> None:
-    """Let go of what a copy of the session has open, but for *kept*.
+    """Let go of what a copy of another process has open, but for *kept*.
 
-    The numbers stay taken, by nothing: objects of the session still believe to own them.
+    The numbers stay taken, by nothing: objects of that process still believe to own them.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for path in list(Path("/dev/fd").iterdir()):
@@ -87,83 +100,101 @@ def forget_descriptors(*kept: int) -> None:
                 os.dup2(nothing, int(path.name), inheritable=False)
 
 
-def _rules(order: Order) -> int | None:
-    if not order.confine:
-        return None
-    readable = (order.data, sys.prefix, sys.base_prefix)
-    hidden = [Path(path) for path in order.hidden]
-    return landlock.confinement(Path(order.home), hidden=hidden, readable=map(Path, readable))
-
-
-def _become_agent(
-    order: Order, function: Function | None, rules: int | None, output: int, alarm: int
-) -> NoReturn:
-    """Turn this child into the agent; never return."""
-    status = 1
+def _enter(order: Order, entrance: Entrance, cgroup: Cgroup | None) -> NoReturn:
+    """Be the child: build the walls, and be the first process inside; never return."""
     try:
-        status = _run(order, function, rules, output, alarm)
-    finally:
-        os._exit(status)
-
-
-def _run(
-    order: Order, function: Function | None, rules: int | None, output: int, alarm: int
-) -> int:
-    try:
-        _restrict(order, rules, output)
+        os.umask(0o022)
+        signal.set_wakeup_fd(-1)
+        forget_descriptors(entrance.channel, entrance.output)
+        if cgroup is not None:
+            cgroup.join()
+        _BUILDERS[order.walls](order, entrance)
     except Exception as problem:
-        os.write(alarm, str(problem).encode())
-        return 1
-    if function is None:
-        return _execute(order)  # closes the alarm by succeeding
-    forget_descriptors(0, 1, 2)
-    return _call(function, order)
+        line = f"{inside.FAILED} cannot build the walls: {problem}\n"
+        os.write(entrance.channel, line.encode())
+    finally:
+        os._exit(1)
 
 
-def _restrict(order: Order, rules: int | None, output: int) -> None:
-    kernel.die_with_parent(signal.SIGKILL)
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)
-    signal.set_wakeup_fd(-1)
-    os.chdir(order.environment["AGENT_DIR"])
-    _limit(order)
-    kernel.drop_capabilities()
-    kernel.forbid_new_privileges()
-    if rules is not None:
-        landlock.enter(rules)
-
-
-def _limit(order: Order) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = order.open_files if most == resource.RLIM_INFINITY else min(order.open_files, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-    if kernel.LINUX:
-        available = sorted(os.sched_getaffinity(0))
-        wanted = math.ceil(order.cpus)
-        if wanted < len(available):
-            # any will do; always the first ones would crowd parallel attempts together
-            os.sched_setaffinity(0, random.sample(available, wanted))
-        with contextlib.suppress(OSError):  # if the host runs out of memory, the agent goes first
-            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-
-
-def _execute(order: Order) -> int:
-    program = order.command[0]
+def _wait(started: Started) -> None:
+    """Wait until the agent runs, or raise SandboxError with what was said instead."""
+    started.channel.settimeout(_PATIENCE)
     try:
-        os.execvpe(program, list(order.command), order.environment)
-    except OSError as problem:
-        missing = isinstance(problem, FileNotFoundError)
-        os.write(2, f"cannot start {program}: {(problem.strerror or '').lower()}\n".encode())
-        return NOT_FOUND if missing else NOT_EXECUTABLE
+        answer = started.receive()
+    except TimeoutError:
+        raise SandboxError(f"the walls were not up within {_PATIENCE:g} s") from None
+    if answer is None:
+        said = _last_line(started.output)
+        raise SandboxError(f"cannot build the walls{': ' if said else ''}{said}")
+    word, rest = answer
+    if word != inside.READY:
+        raise SandboxError(rest)
+    started.channel.settimeout(None)
+    walls, names = rest.split(" ")
+    started.walls = tuple(walls.split(",")) if walls else ()
+    numbers = started.descriptors.values()
+    started.descriptors = dict(zip(names.split(","), numbers, strict=True)) if names else {}
+
+
+def _last_line(output: int) -> str:
+    os.set_blocking(output, False)
+    with contextlib.suppress(BlockingIOError):
+        lines = os.read(output, 1 << 16).decode(errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "")
+    return ""
+
+
+def _plan(order: Order, cgroup: Cgroup | None) -> dict[str, Any]:
+    """Return what the first process inside needs to know."""
+    counts = order.walls != "none" and _release() >= _RELEASE_WITH_COUNTS
+    return {
+        "walls": [],  # whoever builds some says so
+        "required": [name for name in order.required if name != "cgroup"],
+        "command": order.command,
+        "environment": order.environment,
+        "user": order.user,
+        "ports": order.ports if order.offline else (),
+        "open_files": order.limits.open_files,
+        "processes": order.limits.pids if counts and cgroup is None else 0,
+        "cpus": _choose_cpus(order.limits.cpus),
+        **_reach(order),
+    }
+
+
+def _reach(order: Order) -> dict[str, list[str]]:
+    """Return what Landlock lets the agent reach: what is there, or for want of mounts its part."""
+    lent = [step for step in order.steps if step.kind == "lend"]
+    if order.walls != "none":
+        writable = [*(step.target for step in lent), "/dev/shm"]
+        return {"readable": ["/"], "writable": writable, "devices": ["/dev"]}
+    hidden = set(order.hidden)
+    shown = [step.source for step in order.steps if step.kind == "show"]
+    shown += [step.target for step in order.steps if step.kind == "file"]  # the host's own
+    return {
+        "readable": [part for path in (*shown, "/proc") for part in landlock.visible(path, hidden)],
+        "writable": [*(step.source for step in lent), "/dev/pts", "/dev/shm"],
+        "devices": [str(path) for name in _DEVICES for path in Path("/dev").glob(name)],
+    }
+
+
+def _choose_cpus(wanted: float) -> list[int]:
+    """Return the CPUs for an agent, nothing if it may have them all."""
+    if not kernel.LINUX:
+        return []
+    available = sorted(os.sched_getaffinity(0))
+    number = math.ceil(wanted)
+    # any will do; always the first ones would crowd parallel attempts together
+    return random.sample(available, number) if number < len(available) else []
+
+
+def _release() -> tuple[int, ...]:
+    numbers = os.uname().release.split("-")[0].split(".")[:2]
+    return tuple(int(number) for number in numbers if number.isdecimal())
 
 
 def _call(function: Function, order: Order) -> int:
     """Call a Python agent in this child, which is a copy of the session."""
+    forget_descriptors(0, 1, 2)
     os.environ.clear()
     os.environ.update(order.environment)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as Python programs have it

@@ -1,7 +1,8 @@
-"""The process sandbox: an agent runs on this host as a tree of processes in a workspace.
+"""The process sandbox: an agent runs on this host as processes of its own behind walls.
 
-It is for agents that are not out to cheat. Where the kernel has Landlock, the agent can write in
-its workspace only and cannot read what is hidden from it; a container is still the higher wall.
+It sees a file system in which there is only what it needs, no processes but its own, and writes in
+its workspace only. How much of that the kernel gives is tried out, said and recorded; SECURITY.md
+has what is promised.
 """
 
 from __future__ import annotations
@@ -16,29 +17,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, Claim, host_capacity, require
 from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits, host_cpus
-from pytest_mlebench.sandbox import Ending, Job, contract_environment
-from pytest_mlebench.sandbox.collect import Refused, collect, remove_tree
+from pytest_mlebench.sandbox import Ending, Job, contract_environment, require_readable
+from pytest_mlebench.sandbox.collect import Refused, collect_after, remove_tree
+from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.process import landlock
-from pytest_mlebench.sandbox.process.launch import Order
-from pytest_mlebench.sandbox.process.supervised import Supervised, can_go_offline
-from pytest_mlebench.sandbox.process.workspace import lay
+from pytest_mlebench.sandbox.process.order import Builder, Order
+from pytest_mlebench.sandbox.process.supervised import Supervised
+from pytest_mlebench.sandbox.process.view import view
+from pytest_mlebench.sandbox.process.walls import BUILDERS, Strength, missing, strongest
+from pytest_mlebench.sandbox.process.workspace import DataPlace, Workspace, give, lay, user_for
 from pytest_mlebench.sandbox.validator import Validator
 
 PORT = 5000
 OWN_URL = f"http://localhost:{PORT}/validate"  # in a network of its own: the contract's
 GRACE = 10.0  # seconds between asking an agent to end and ending it
 
-# Keys of the person at the machine, not of the agent: one of them can even ask Kaggle for a score.
-_PRIVATE = (
-    *(".ssh", ".gnupg", ".netrc", ".git-credentials", ".kaggle", ".config/kaggle", ".pypirc"),
-    *(".aws", ".azure", ".config/gcloud", ".config/gh", ".kube", ".docker"),
-    *(".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens"),
-)
+_WAY_OUT = "use --mle-sandbox=docker, or see SECURITY.md for what each wall needs"
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +47,18 @@ class ProcessSandbox:
 
     name = "process"
 
-    def __init__(self, *, grace_seconds: float = GRACE) -> None:
+    def __init__(
+        self,
+        *,
+        grace_seconds: float = GRACE,
+        require_walls: bool = False,
+        builders: tuple[Builder, ...] = BUILDERS,
+        cgroup: bool = True,
+    ) -> None:
         self._grace = grace_seconds
+        self._require_walls = require_walls
+        self._builders = builders
+        self._cgroup = cgroup
 
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
@@ -59,14 +68,48 @@ class ProcessSandbox:
                 "use --mle-sandbox=docker"
             )
         _require_program(agent)
-        _require_network(network)
+        self._require_network(agent, network)
         require(Claim.of(limits), self.capacity(limits))
-        if landlock.version():
-            return ()
-        return (
-            "process sandbox: the kernel offers no Landlock, a hostile agent could read "
-            "the answers; use --mle-sandbox=docker",
+        found = self._strength(agent, network)
+        lacking = missing(found.walls, network=network)
+        described = "; ".join(f"no {name}: {meaning}" for name, meaning in lacking.items())
+        if lacking and self._require_walls:
+            raise ConfigError(
+                "--mle-require-walls: the process sandbox is not complete on this host "
+                f"({described}): {_WAY_OUT}"
+            )
+        lines = [f"process sandbox: {' '.join(found.walls) or 'no walls'} ({found.builder})"]
+        if lacking:
+            lines.append(f"process sandbox: {described}")
+        if found.builder == "none":
+            lines += [f"process sandbox: {problem}" for problem in found.problems]
+        return tuple(lines)
+
+    def missing_walls(self, agent: Agent, network: str = "open") -> tuple[str, ...]:
+        """Return the names of the walls that an agent would not have on this host."""
+        return tuple(missing(self._strength(agent, network).walls, network=network))
+
+    def _strength(self, agent: Agent, network: str) -> Strength:
+        # a function is a copy of this process, which no other program can take inside
+        builders = tuple(
+            name for name in self._builders if name != "bubblewrap" or agent.function is None
         )
+        try:
+            return strongest(offline=network == "none", cgroup=self._cgroup, builders=builders)
+        except SandboxError as problem:
+            raise ConfigError(f"{problem}: {_WAY_OUT}") from None
+
+    def _require_network(self, agent: Agent, network: str) -> None:
+        way_out = "use --mle-sandbox=docker or --mle-network=open"
+        if network.startswith("allow:"):
+            raise ConfigError(
+                f"the process sandbox cannot enforce --mle-network={network}: {way_out}"
+            )
+        if network == "none" and "net" not in self._strength(agent, network).walls:
+            raise ConfigError(
+                "the process sandbox cannot enforce --mle-network=none, "
+                f"the kernel gives us no network namespace: {way_out}"
+            )
 
     def claim(self, limits: Limits) -> Claim:
         """Return what an attempt needs for itself; one that may use every CPU shares them."""
@@ -83,26 +126,22 @@ class ProcessSandbox:
     def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         bound = job.limits.submission_bytes
+        strength = self._strength(job.agent, job.network)
+        builder = strength.builder
         with (
             termination_interrupts(),
             Validator(job.check, folder=job.folder, max_bytes=bound) as validator,
         ):
             url = OWN_URL if job.network == "none" else validator.listen_tcp()
-            environment = _serve(job)
-            with _workspace(job, url) as home:
-                order = self._order(job, home, url, environment)
+            services = _serve(job)
+            with _workspace(job, url, builder) as workspace:
+                order = self._order(job, workspace, strength, url, services)
                 with Supervised(order, job.agent.function) as supervised:
                     serve = (validator.serve, *(service.serve for service in job.services))
                     for listener, start in zip(supervised.wait_for_start(), serve, strict=False):
                         start(listener)
                     ending = supervised.wait_for_end()
-                collected = collect(
-                    home,
-                    job.limits,
-                    submission=job.submission,
-                    artefacts=job.artefacts,
-                    secrets=job.agent.secrets(),
-                )
+                collected = collect_after(ending.reason, job, workspace.home)
         return Ending(
             reason=ending.reason,
             exit_code=ending.exit_code,
@@ -112,35 +151,48 @@ class ProcessSandbox:
             cpu_seconds=ending.cpu_seconds,
             gpus=job.gpus,
             problem=collected.problem,
+            walls=ending.walls,
             details={
-                "confined": landlock.version() > 0,
+                "builder": builder,
+                "disk_bytes": ending.disk_bytes,
                 "log_dropped": ending.log_dropped,
                 "notes": collected.notes,
+                "oom_kills": ending.oom_kills,
                 "survivors": ending.survivors,
+                **({"lost": ending.problem} if ending.problem else {}),
             },
         )
 
-    def _order(self, job: Job, home: Path, url: str, services: dict[str, str]) -> Order:
-        limits = job.limits
+    def _order(
+        self,
+        job: Job,
+        workspace: Workspace,
+        strength: Strength,
+        url: str,
+        services: dict[str, str],
+    ) -> Order:
+        builder = strength.builder
+        environment = _environment(job, workspace.home, url, walled=builder != "none") | services
+        user = None if builder == "none" else user_for(workspace.home)
+        if user is not None:
+            require_readable(job.data)
+            give(workspace.home, user)
         return Order(
             command=job.agent.command,
-            environment=_environment(job, home, url) | services,
-            home=str(home),
-            data=str(job.data.resolve()),
+            environment=environment,
+            home=str(workspace.home),
             log=str(job.log.resolve()),
-            hidden=tuple(_hidden(job)),
             secrets=tuple(job.agent.secrets()),
-            confine=landlock.version() > 0,
+            walls=builder,
+            steps=view(job, workspace, user=user, path=environment["PATH"]),
+            hidden=tuple(map(str, hidden_folders(job.hidden))),
+            user=user,
             offline=job.network == "none",
             ports=(PORT, *(service.port for service in job.services)),
-            time_seconds=limits.time_seconds,
+            cgroup=self._cgroup,
+            required=strength.kinds if self._require_walls else (),
             grace_seconds=self._grace,
-            memory_bytes=limits.memory_bytes,
-            disk_bytes=limits.disk_bytes,
-            cpus=limits.cpus,
-            pids=limits.pids,
-            open_files=limits.open_files,
-            log_bytes=limits.log_bytes,
+            limits=job.limits,
         )
 
 
@@ -170,23 +222,13 @@ def _require_program(agent: Agent) -> None:
         raise ConfigError(f"agent {agent.name!r}: no such command: {program}")
 
 
-def _require_network(network: str) -> None:
-    way_out = "use --mle-sandbox=docker or --mle-network=open"
-    if network.startswith("allow:"):
-        raise ConfigError(f"the process sandbox cannot enforce --mle-network={network}: {way_out}")
-    if network == "none" and not can_go_offline():
-        raise ConfigError(
-            "the process sandbox cannot enforce --mle-network=none, "
-            f"the kernel gives us no network namespace: {way_out}"
-        )
-
-
-def _environment(job: Job, home: Path, url: str) -> dict[str, str]:
+def _environment(job: Job, home: Path, url: str, *, walled: bool) -> dict[str, str]:
     """Return all that the agent finds in its environment; of the host's there is only PATH."""
     environment = {
         "PATH": _path(),
         "HOME": str(home),
-        "TMPDIR": str(home / "tmp"),
+        # the same folder; the name of a socket in it has 107 bytes at most, see unix(7)
+        "TMPDIR": "/tmp" if walled else str(home / "tmp"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",  # so that the log can be followed
     }
@@ -194,7 +236,7 @@ def _environment(job: Job, home: Path, url: str) -> dict[str, str]:
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(job.gpus)
     elif "CUDA_VISIBLE_DEVICES" in os.environ:
         environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
-    if os.geteuid() == 0:  # root unpacks for other users by default, which it may not do here
+    if os.geteuid() == 0 and not walled:  # root unpacks for other users, which it may not here
         environment["TAR_OPTIONS"] = "--no-same-owner"
     environment |= job.agent.environment()
     return environment | contract_environment(
@@ -207,16 +249,14 @@ def _path() -> str:
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
-def _hidden(job: Job) -> list[str]:
-    private = [Path.home() / name for name in _PRIVATE]
-    return [str(path.resolve()) for path in (*job.hidden, *private)]
-
-
 @contextmanager
-def _workspace(job: Job, url: str) -> Iterator[Path]:
+def _workspace(job: Job, url: str, builder: Builder) -> Iterator[Workspace]:
     """Lay the workspace out and take it away at the end, whatever the end is."""
+    data: DataPlace = "mounted"
+    if builder == "none":  # a copy is safer where nothing keeps the agent from changing the data
+        data = "linked" if landlock.version() else "copied"
     try:
-        yield lay(job, url, link_data=landlock.version() > 0)
+        yield lay(job, url, data=data)
     finally:
         try:
             remove_tree(job.folder / "home")

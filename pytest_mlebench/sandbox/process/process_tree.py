@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
 _ROUNDS = 50
+_TRIES = 3
+_PSS = re.compile(rb"^(Pss|Pss_Shmem): +(\d+) kB$", re.MULTILINE)  # see proc_pid_smaps_rollup(5)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -25,40 +29,37 @@ class Process:
     resident: int  # bytes
 
 
-class Tree:
-    """The children of this process, which adopts orphans; *main* is the one that counts."""
+def reap() -> bool:
+    """Collect the children of this process that have ended and tell whether any are left."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
 
-    def __init__(self, main: int = 0) -> None:
-        self.status: int | None = None  # of main, once it has ended
-        self._main = main
 
-    def reap(self) -> bool:
-        """Collect the children that have ended and tell whether any are left."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            if pid == self._main:
-                self.status = status
-
-    def send(self, number: signal.Signals) -> None:
-        """Signal every descendant."""
-        for process in descendants(os.getpid()):
+def send(number: signal.Signals, *, children_only: bool = False) -> None:
+    """Signal every descendant of this process, or its children only."""
+    for process in descendants(os.getpid()):
+        if process.parent == os.getpid() or not children_only:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, number)
 
-    def kill(self, patience: float) -> int:
-        """Kill every descendant, those born meanwhile too; return how many would not go."""
-        deadline = time.monotonic() + patience
-        while self.reap():
-            if time.monotonic() > deadline:  # in the kernel's hands, as on a lost network disk
-                return len(descendants(os.getpid()))
-            self.send(signal.SIGKILL)
-            time.sleep(0.005)
-        return 0
+
+def kill(patience: float, *, children_only: bool = False) -> int:
+    """Kill every descendant, those born meanwhile too; return how many would not go.
+
+    *children_only* will do where the end of a child is the end of all below it.
+    """
+    deadline = time.monotonic() + patience
+    while reap():
+        if time.monotonic() > deadline:  # in the kernel's hands, as on a lost network disk
+            return len(descendants(os.getpid()))
+        send(signal.SIGKILL, children_only=children_only)
+        time.sleep(0.005)
+    return 0
 
 
 def processes() -> list[Process]:
@@ -82,12 +83,32 @@ def descendants(pid: int) -> list[Process]:
     return found
 
 
-def memory(found: list[Process], limit: int) -> int:
-    """Return the bytes that processes occupy, counting shared pages once if it matters."""
-    resident = sum(process.resident for process in found)
-    if resident <= limit:
-        return resident  # the exact figure is dear: it walks through all pages
-    return sum(_proportional(process) for process in found)
+def memory(listed: Callable[[], list[Process]], limit: int, apart: Callable[[], int] = int) -> int:
+    """Return the bytes that processes occupy, counting shared pages once if it matters.
+
+    *apart* tells what is in memory that no process need have mapped: files in it, segments.
+    """
+    found = listed()
+    occupied = sum(process.resident for process in found) + apart()
+    for _ in range(_TRIES if (_PROC / "self" / "smaps_rollup").exists() else 0):
+        if occupied <= limit:
+            break  # the exact figure is expensive: it walks through all pages
+        # Shares are read one after the other. When one of those who share ends meanwhile, the
+        # next have larger shares than the first had: only what is too much again and again is.
+        occupied = min(occupied, _shared_once(found, apart()))
+        found = listed()
+    return occupied
+
+
+def _shared_once(found: list[Process], apart: int) -> int:
+    alone = shared = 0
+    for process in found:
+        own, mapped = _proportional(process)
+        alone += own
+        shared += mapped
+    # What is mapped of the memory apart is in both; whoever hides it in one of them has the other.
+    largest = max((process.resident for process in found), default=0)
+    return max(alone + max(shared, apart), largest)
 
 
 def kill_by_variable(variable: str) -> None:
@@ -134,12 +155,14 @@ def _by_ps() -> list[Process]:
     ]
 
 
-def _proportional(process: Process) -> int:
+def _proportional(process: Process) -> tuple[int, int]:
+    """Return a process' part of the pages that it has, and of those in shared memory."""
     try:
         text = (_PROC / str(process.pid) / "smaps_rollup").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0  # it has just ended: what it shared is in the parts of the others
     except OSError:
-        return process.resident
-    for line in text.splitlines():
-        if line.startswith(b"Pss:"):
-            return int(line.split()[1]) * 1024
-    return process.resident
+        return process.resident, 0  # closed to us: one of our own between us and the agent
+    sizes = {name: int(value) * 1024 for name, value in _PSS.findall(text)}
+    shared = sizes.get(b"Pss_Shmem", 0)
+    return sizes.get(b"Pss", 0) - shared, shared

@@ -144,7 +144,7 @@ def test_an_image_alone_is_an_agent(folder: Path) -> None:
         ),
         (
             'command = "a"\n[limits]\ntimes = "1h"',
-            "unknown limit in FILE: limits: 'times', did you mean 'time'?",
+            "unknown limit in FILE: limits: 'times', did you mean 'time' or 'files'?",
         ),
         (
             'command = "a"\n[limits]\nmemory = "lots"',

@@ -262,6 +262,29 @@ def test_a_file_that_is_no_claim_is_removed(tmp_path: Path) -> None:
         assert not (tmp_path / "8.json").exists()
 
 
+@pytest.mark.parametrize("name", ["2.json", "2.lock"])
+def test_a_folder_where_a_claim_would_be_harms_nobody(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "inside").touch()
+    ledger = Ledger(tmp_path)
+    with ledger.lease(Claim(1, GIB), HOST), ledger.lease(Claim(1, GIB), HOST):
+        assert [entry.ticket for entry in ledger.entries()] == [3, 4]
+    assert (tmp_path / name / "inside").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o702])
+def test_a_folder_in_which_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(ConfigError) as error:
+        Ledger(folder).entries()
+    assert str(error.value) == (
+        f"cannot keep leases in {folder}: others may write there (mode {mode:04o}): "
+        f"chmod 700 {folder}"
+    )
+
+
 @pytest.mark.parametrize(
     ("claim", "message"),
     [

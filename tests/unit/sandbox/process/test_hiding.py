@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandbox_job import CANARY, Finished, Place
 
 from pytest_mlebench.agent import Agent, AgentContext
-from pytest_mlebench.sandbox.process import kernel, landlock, process_sandbox, supervisor
-from pytest_mlebench.sandbox.process.landlock import visible
+from pytest_mlebench.sandbox.process import landlock, process_sandbox
 
 # The strongest attacker: it knows where the answers are, and tries every way to them.
 SEARCH = r"""
@@ -120,29 +120,27 @@ print("searched")
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-def search(place: Place) -> Finished:
+def search(place: Place, **changes: Any) -> Finished:
     backwards = CANARY[::-1]  # so that the searcher does not find its own argument
     arguments = (str(place.answers), backwards, str(os.getpid()))
-    return place.run(Agent("spy", command=(sys.executable, "-c", SEARCH, *arguments)))
+    job = place.job(Agent("spy", command=(sys.executable, "-c", SEARCH, *arguments)))
+    return Finished(job, place.sandbox().run(replace(job, **changes)))
 
 
-@pytest.mark.skipif(not landlock.version(), reason="the kernel offers no Landlock")
 def test_a_search_for_the_answers_comes_out_empty(place: Place) -> None:
     with place.answers.open():
         done = search(place)
     assert done.log == "searched\n"
 
 
-def test_the_search_would_find_them_if_they_were_not_hidden(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process_sandbox.landlock, "version", lambda: 0)
-    found = search(place).log.splitlines()
+def test_a_search_comes_out_empty_by_landlock_alone(open_place: Place) -> None:
+    done = search(open_place)
+    assert done.outcome.walls[:2] == ("seccomp", f"landlock-{landlock.version()}")
+    assert done.log == "searched\n"
+
+
+def test_the_search_would_find_them_if_they_were_not_hidden(place: Place) -> None:
+    found = search(place, hidden=()).log.splitlines()  # the command names them
     assert f"FOUND {place.answers}" in found
     assert found[-1] == "searched"
 
@@ -152,13 +150,15 @@ def test_other_attempts_cannot_be_read_or_changed(place: Place) -> None:
     second = place.run(
         shell=f"""
         cd {first.job.folder}
-        cat submission.csv; echo x > submission.csv; rm run.log
+        cat {first.job.folder}/submission.csv; echo x > {first.job.folder}/submission.csv
+        rm {first.job.folder}/run.log; ls {first.job.folder}
         cat {place.runs}/run/tiny/seed0/attempt2/run.log
         """
     )
     assert first.submission == "first\n"
     assert first.job.log.exists()
-    assert second.log.count("ermission denied") == 4, second.log
+    assert "first\n" not in second.log.splitlines(keepends=True)
+    assert second.log.count("No such file or directory") + second.log.count("nonexistent") >= 5
 
 
 def test_the_agent_writes_in_its_workspace_only(place: Place) -> None:
@@ -200,28 +200,24 @@ def test_the_data_are_read_only(place: Place) -> None:
     assert unchanged(place)
 
 
-def test_the_data_are_read_only_without_namespaces(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_are_read_only_without_namespaces(open_place: Place) -> None:
     def agent(context: AgentContext) -> None:
         assert context.data.is_symlink()
         subprocess.run(["sh", "-c", CHANGE.replace("chmod", "echo")], check=False)
 
-    monkeypatch.setattr(kernel, "can_isolate", lambda *_, **__: False)
-    done = place.run(function=agent)
+    done = open_place.run(function=agent)
     assert done.log.startswith("./images/1.txt\n./train.csv\n")
     assert done.log.endswith("id,label\n0,0\n")
-    assert unchanged(place)
+    assert unchanged(open_place)
 
 
 def test_without_confinement_the_agent_changes_a_copy(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    open_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_sandbox.landlock, "version", lambda: 0)
-    done = place.run(shell="cd $DATA_DIR; echo x > train.csv; cat train.csv; rm -r images; ls")
+    done = open_place.run(shell="cd $DATA_DIR; echo x > train.csv; cat train.csv; rm -r images; ls")
     assert done.log == "x\ntrain.csv\n"
-    assert done.outcome.details["confined"] is False
-    assert unchanged(place)
+    assert unchanged(open_place)
 
 
 def test_a_link_to_the_answers_is_not_collected(place: Place) -> None:
@@ -240,44 +236,14 @@ def test_the_agent_cannot_signal_or_outrank_us(place: Place) -> None:
     done = place.run(
         shell=f"""
         kill -0 {os.getpid()} 2>/dev/null && echo signalled
-        kill -0 $PPID 2>/dev/null && echo signalled the supervisor
+        kill -0 $PPID 2>/dev/null && echo signalled the first process
+        kill -9 1 2>/dev/null && echo killed the first process
         grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status
         """
     )
     assert done.log.split() == [
         *("CapEff:", "0000000000000000", "CapBnd:", "0000000000000000", "NoNewPrivs:", "1"),
     ]
-
-
-def test_the_keys_of_the_user_are_hidden(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    user = place.folder / "user"
-    (user / ".kaggle").mkdir(parents=True)
-    (user / ".kaggle" / "kaggle.json").write_text(CANARY)
-    (user / ".netrc").write_text(CANARY)
-    (user / "notes.txt").write_text("mine")
-    monkeypatch.setenv("HOME", str(user))
-    done = place.run(shell=f"cd {user}; cat .kaggle/kaggle.json .netrc; cat notes.txt")
-    assert CANARY not in done.log
-    assert done.log.endswith("mine")
-
-
-@pytest.mark.parametrize("covered", [True, False])
-def test_daemons_that_start_things_are_out_of_reach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, covered: bool
-) -> None:
-    path = tmp_path / "s"
-    with socket.socket(socket.AF_UNIX) as daemon:
-        daemon.bind(str(path))
-        daemon.listen()
-
-        def agent(context: AgentContext) -> None:
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(str(path))
-
-        monkeypatch.setattr(supervisor, "_DOORS", ("/no/such/door", *([str(path)] * covered)))
-        done = Place(tmp_path / "place").run(function=agent)
-    assert done.outcome.exit_code == int(covered)
-    assert ("ConnectionRefusedError" in done.log) == covered
 
 
 def test_honest_programs_find_what_they_need(place: Place) -> None:
@@ -300,22 +266,15 @@ os.mkfifo("pipe"); os.rename("pipe", "../code/pipe")
     assert done.log.splitlines() == ["[1, 2]", *(["10"] * 2), "4", "10", "through", "True"]
 
 
-def test_a_project_that_holds_the_runs_can_be_imported_from(place: Place) -> None:
-    project = place.folder / "project"
-    (project / "solver").mkdir(parents=True)
-    (project / "solver" / "__init__.py").write_text("print('imported')")
-    place.runs = project / "runs"
-    done = place.run(python=f"import sys; sys.path.insert(0, {str(project)!r}); import solver")
-    assert done.log == "imported\n"
-
-
 def test_visible_is_everything_but_the_hidden(tmp_path: Path) -> None:
     for name in ("a/b/secret/x", "a/b/beside", "a/c", "d/deep"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "a" / "file").touch()
     (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "b" / "secret")
     secret = tmp_path / "a" / "b" / "secret"
-    hidden = {secret, secret / "x", tmp_path / "d" / "not-there-yet"}
-    assert [str(path.relative_to(tmp_path)) for path in visible(hidden, tmp_path)] == [
+    hidden = {str(secret), str(secret / "x"), str(tmp_path / "d" / "not-there-yet")}
+    found = landlock.visible(str(tmp_path), hidden)
+    assert [str(Path(path).relative_to(tmp_path)) for path in found] == [
         *("a/b/beside", "a/c", "a/file", "d/deep"),
     ]
+    assert list(landlock.visible(str(secret), hidden)) == []
