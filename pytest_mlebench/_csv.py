@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
 
-ROWS = 1 << 17  # the parser's own tables are many times as large as the text of narrow rows
+# the parser's own tables are many times as large as the text that they are made of
+ROWS = 1 << 17
+CELLS = 1 << 20
+FIRST_ROWS = 1 << 10  # so many are read before it is known how wide they are
 
 _VERSION = tuple(int(part) for part in pd.__version__.split(".")[:2])
 COPIES_ON_WRITE = _VERSION >= (3, 0)  # whoever changes a shared table changes only his own
 _PARSES_EXACTLY = _VERSION >= (3, 1)  # and says that asking for it is deprecated
 
 
-def read_frame(source: Path | IO[bytes], **options: Any) -> pd.DataFrame:
-    """Read a csv file; dtypes are inferred over whole columns."""
+class TooManyRows(ValueError):
+    """A file has more rows than are to be read."""
+
+
+def read_frame(
+    source: Path | IO[bytes], *, max_rows: int | None = None, width: int = 1, **options: Any
+) -> pd.DataFrame:
+    """Read a csv file; dtypes are inferred over whole columns.
+
+    *max_rows* is a bound for its rows; *width* tells of how many fields they are, if only some of
+    its columns are to be read.
+    """
     if not _PARSES_EXACTLY:
         options.setdefault("float_precision", "round_trip")
     options.setdefault("low_memory", False)
-    table = _in_parts(source, options)
+    table = _joined(list(_parts(source, options, max_rows, width)), options)
     if table is None:
         if not isinstance(source, Path):
             source.seek(0)
@@ -28,16 +42,35 @@ def read_frame(source: Path | IO[bytes], **options: Any) -> pd.DataFrame:
     return table.astype(dict.fromkeys(strings, object)) if strings else table
 
 
-def _in_parts(source: Path | IO[bytes], options: dict[str, Any]) -> pd.DataFrame | None:
-    """Read some rows at a time; None if the parts do not tell what the whole columns are."""
-    with pd.read_csv(source, chunksize=ROWS, **options) as reader:
-        parts = list(reader)
+def _parts(
+    source: Path | IO[bytes], options: dict[str, Any], max_rows: int | None, width: int
+) -> Iterator[pd.DataFrame]:
+    """Read some rows at a time, fewer of wide ones."""
+    rows, found = min(ROWS, FIRST_ROWS), 0
+    with pd.read_csv(source, iterator=True, **options) as reader:
+        while True:
+            try:
+                part = reader.get_chunk(rows)
+            except StopIteration:
+                return
+            yield part
+            found += len(part)
+            if max_rows is not None and found > max_rows:
+                raise TooManyRows(max_rows)
+            rows = max(1, min(ROWS, CELLS // max(width, part.shape[1])))
+
+
+def _joined(parts: list[pd.DataFrame], options: dict[str, Any]) -> pd.DataFrame | None:
+    """Return the whole table; None if the parts do not tell what its columns are."""
     if len(parts) == 1:
         return parts[0]
     if not parts or not isinstance(parts[0].index, pd.RangeIndex):
         return None
-    for column in range(parts[0].shape[1]):
-        kinds = {_kind(part.iloc[:, column]) for part in parts}
+    given = options.get("dtype") or {}
+    for place, name in enumerate(parts[0].columns):
+        if isinstance(given, dict) and name in given:
+            continue
+        kinds = {_kind(part.iloc[:, place]) for part in parts}
         if len(kinds) > 1 and not kinds <= {"int64", "float64"}:
             return None
     return pd.concat(parts, ignore_index=True)

@@ -9,12 +9,16 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_mlebench.errors import DatasetError, GraderError, InvalidSubmission
+from pytest_mlebench.errors import DatasetError, GraderError, InvalidSubmission, MlebenchError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from pytest_mlebench.competition import Competition
+    from pytest_mlebench.grading.table import CsvTable, Table
+
+# what the content of a file can make of code that is right, such as a number of 4000 digits
+CONTENT_ERRORS = (ValueError, ArithmeticError, MemoryError, RecursionError)
 
 
 def score(competition: Competition, submission: Path, private: Path) -> float:
@@ -40,32 +44,50 @@ def check(competition: Competition, submission: Path, public: Path) -> None:
 def _conform(
     competition: Competition,
     submission: Path,
-    expected: pd.DataFrame,
+    expected: Table,
     path: Path,
     *,
     is_sample: bool = False,
 ) -> pd.DataFrame:
-    from pytest_mlebench.grading.align import conform
-    from pytest_mlebench.grading.read import read_submission
-
-    frame = read_submission(submission, like=path, rules=competition.rules)
-    aligned = conform(frame, expected, competition.rules, is_sample=is_sample)
-    own_check = getattr(competition.grader, "check", None)
-    own_comparison = getattr(competition.grader, "check_against", None)
+    grader = competition.grader
+    aligned = _aligned(competition, submission, expected, path, is_sample=is_sample)
+    own_check = getattr(grader, "check", None)
+    own_comparison = getattr(grader, "check_against", None)
     try:
         if own_check is not None:
             own_check(aligned)
         if own_comparison is not None:  # with the answers or the sample, whatever is at hand
-            own_comparison(aligned, expected)
+            own_comparison(aligned, _frame(expected))
     except Exception as error:
         raise competition.blame(error) from error
     return aligned
 
 
-def _measure(competition: Competition, submission: pd.DataFrame, answers: pd.DataFrame) -> float:
+def _aligned(
+    competition: Competition, submission: Path, expected: Table, path: Path, *, is_sample: bool
+) -> pd.DataFrame:
+    """Read and align a submission; whatever its content brings about is a verdict on it."""
+    from pytest_mlebench.grading.align import conform
+    from pytest_mlebench.grading.read import read_submission
+    from pytest_mlebench.grading.table import row_bound
+
+    rules, with_ids = competition.rules, competition.grader is not None
+    try:
+        table = read_submission(submission, like=path, rows=row_bound(expected), rules=rules)
+        return conform(table, expected, rules, is_sample=is_sample, with_ids=with_ids)
+    except MlebenchError:
+        raise
+    except CONTENT_ERRORS as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidSubmission(f"{submission.name} cannot be read: {reason:.200}") from error
+    except Exception as error:
+        raise competition.blame(error) from error
+
+
+def _measure(competition: Competition, submission: pd.DataFrame, answers: Table) -> float:
     parameters = competition.metric.parameters
     if competition.grader is not None:
-        value: float = competition.grader.grade(submission, answers, **parameters)
+        value: float = competition.grader.grade(submission, _frame(answers), **parameters)
         return value
     from pytest_mlebench.grading.align import columns, truth
     from pytest_mlebench.grading.metrics import load_metric
@@ -75,26 +97,33 @@ def _measure(competition: Competition, submission: pd.DataFrame, answers: pd.Dat
     return metric(truth(answers, rules), columns(submission, rules), **parameters)
 
 
-def _read_answers(competition: Competition, private: Path) -> pd.DataFrame:
+def _frame(table: Table) -> pd.DataFrame:
+    """Return a table of pandas, in which a grader may look at any column."""
+    from pytest_mlebench.grading.table import CsvTable
+
+    return table.frame() if isinstance(table, CsvTable) else table
+
+
+def _read_answers(competition: Competition, private: Path) -> Table:
     own_reader = getattr(competition.grader, "read_answers", None)
     if own_reader is None:
-        return _read_own(competition, private / competition.answers)
+        answers = _read_own(competition, private / competition.answers)
+        if competition.grader is not None:
+            answers.load(answers.columns)  # at once, as the grader will ask for all of them
+        return answers
     try:
-        answers: Any = own_reader(private)
+        read: Any = own_reader(private)
     except OSError as error:
         raise DatasetError(f"{competition.id}: cannot read the answers: {error}") from error
     except Exception as error:
         raise GraderError(f"{competition.id}: cannot read the answers: {error}") from error
-    return answers
+    return read
 
 
-def _read_own(competition: Competition, path: Path) -> pd.DataFrame:
+def _read_own(competition: Competition, path: Path) -> CsvTable:
     """Read a file of ours: answers or a sample submission."""
     from pytest_mlebench.grading.read import read_own
 
     if not path.is_file():
         raise DatasetError(f"{competition.id}: {path} is missing, prepare the dataset again")
-    rules = competition.rules
-    if competition.grader is not None:  # it may look at any column
-        return read_own(path, rules)
-    return read_own(path, rules, only={*rules.id, *rules.targets, *rules.answers})
+    return read_own(path, competition.rules)

@@ -12,28 +12,27 @@ import errno
 import io
 import os
 import stat
-import warnings
 from collections import Counter
-from collections.abc import Container
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
 import pandas as pd
 
-from pytest_mlebench._csv import read_frame
+from pytest_mlebench._csv import TooManyRows
 from pytest_mlebench._units import show_size
 from pytest_mlebench.archives.archive import read_single
-from pytest_mlebench.errors import InvalidSubmission
-
-if TYPE_CHECKING:
-    from pytest_mlebench.grading.rules import Rules
+from pytest_mlebench.errors import GraderError, InvalidSubmission
+from pytest_mlebench.grading.rules import Rules
+from pytest_mlebench.grading.table import CsvTable
 
 HEADER_BYTES = 1 << 20
-MAX_COLUMNS = 10_000
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 FLOOR_BYTES = 256 * 10**6  # any submission may be this large
 FACTOR = 50  # and this many times as large as the file it must look like
+SPARE_COLUMNS = 1000  # a submission may have so many that nobody asked for
+SPARE_ROWS = 1000
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -54,22 +53,23 @@ _MAGIC = (
 )
 
 
-def read_submission(path: Path, *, like: Path, rules: Rules) -> pd.DataFrame:
-    """Return the table in *path*, which must resemble the file *like* in size."""
+def read_submission(path: Path, *, like: Path, rows: int, rules: Rules) -> CsvTable:
+    """Return the table in *path*, which must resemble the file *like*, and its *rows*, in size."""
     bound = max(FLOOR_BYTES, FACTOR * like.stat().st_size)
     with open_regular(path, max_bytes=bound) as file:
-        _scan(file, path.name)
-        _check_header(file, path.name, rules)
-        return _parse(file, path.name, rules)
+        data = file.read(bound)
+    _scan(data, path.name)
+    _check_header(data, path.name, rules)
+    blame = partial(_why_not_parsed, path.name, rows)
+    # where further rows are ignored there may be many of them, as in a sample of all that is asked
+    most = (2 if rules.rows == "exact" else FACTOR) * rows + SPARE_ROWS
+    return CsvTable(data, rules, blame, max_rows=most)
 
 
-def read_own(path: Path, rules: Rules, only: Container[str] | None = None) -> pd.DataFrame:
-    """Return the table in a file of ours, also one alone in a zip or 7z, by the same rules.
-
-    Columns that are not in *only* are left out, which may be gigabytes of text.
-    """
-    file = io.BytesIO(read_single(path)) if path.suffix == ".7z" else path
-    return _read_csv(file, rules, usecols=only and only.__contains__)
+def read_own(path: Path, rules: Rules) -> CsvTable:
+    """Return the table in a file of ours, also one alone in a zip or 7z, by the same rules."""
+    data = read_single(path) if path.suffix in {".7z", ".zip"} else path.read_bytes()
+    return CsvTable(data, rules, partial(_why_not_our_own, path))
 
 
 def open_regular(path: Path, *, max_bytes: int) -> IO[bytes]:
@@ -111,25 +111,22 @@ def _why_not_read(status: os.stat_result, name: str, max_bytes: int) -> str | No
     return None
 
 
-def _scan(file: IO[bytes], name: str) -> None:
-    """Refuse what is not UTF-8 text, in one bounded pass."""
+def _scan(data: bytes, name: str) -> None:
+    """Refuse what is not UTF-8 text."""
+    _refuse_magic(data, name)
+    if (zero := data.find(b"\0")) >= 0:
+        raise InvalidSubmission(f"{name} has a NUL byte at byte {zero}")
+    if data.isascii():
+        return
     decoder = codecs.getincrementaldecoder("utf-8")()
-    position = 0
-    while chunk := file.read(CHUNK):
-        if position == 0:
-            _refuse_magic(chunk, name)
-        if (zero := chunk.find(b"\0")) >= 0:
-            raise InvalidSubmission(f"{name} has a NUL byte at byte {position + zero}")
+    for position in range(0, len(data), CHUNK_BYTES):
         try:
-            if not chunk.isascii() or decoder.getstate()[0]:
-                decoder.decode(chunk)
+            decoder.decode(data[position : position + CHUNK_BYTES])
         except UnicodeDecodeError as error:
             where = position + error.start
             raise InvalidSubmission(f"{name} is not UTF-8 text (near byte {where})") from None
-        position += len(chunk)
     if decoder.getstate()[0]:
         raise InvalidSubmission(f"{name} is not UTF-8 text (it ends within a character)")
-    file.seek(0)
 
 
 def _refuse_magic(start: bytes, name: str) -> None:
@@ -138,10 +135,9 @@ def _refuse_magic(start: bytes, name: str) -> None:
             raise InvalidSubmission(f"{name} is {kind}, expected a plain csv file")
 
 
-def _check_header(file: IO[bytes], name: str, rules: Rules) -> None:
+def _check_header(data: bytes, name: str, rules: Rules) -> None:
     """Refuse what is too wide, and two columns of one name."""
-    start = file.read(HEADER_BYTES + 1)
-    file.seek(0)
+    start = data[: HEADER_BYTES + 1]
     line = start.lstrip(b"\r\n")
     if b"\n" not in line and b"\r" not in line and len(start) > HEADER_BYTES:
         raise InvalidSubmission(
@@ -153,44 +149,47 @@ def _check_header(file: IO[bytes], name: str, rules: Rules) -> None:
         header = next(rows, [])
     except csv.Error as error:
         raise InvalidSubmission(f"the header of {name} cannot be read: {error}") from None
-    if len(header) > MAX_COLUMNS:
-        raise InvalidSubmission(f"{name} has {len(header)} columns, at most {MAX_COLUMNS} are read")
-    repeated = [column for column, count in Counter(header).items() if column and count > 1]
-    if repeated and rules.same_names == "reject":
-        raise InvalidSubmission(f"{name} has two columns called {repeated[0]!r}")
+    _check_names(header, name, rules)
     with suppress(csv.Error):  # a field may be too long for this reader, not for that of pandas
         if len(next(rows, header)) > len(header):  # which would take the first for row names
             raise InvalidSubmission(_too_wide(name))
 
 
-def _parse(file: IO[bytes], name: str, rules: Rules) -> pd.DataFrame:
-    """Return the table; of two columns with one name the first keeps it."""
-    try:
-        with warnings.catch_warnings():
-            # pandas warns, and drops data, where rows are longer than the header
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return _read_csv(file, rules)
-    except pd.errors.EmptyDataError:
-        raise InvalidSubmission(f"{name} has no header line") from None
-    except pd.errors.ParserWarning:
-        raise InvalidSubmission(_too_wide(name)) from None
-    except pd.errors.ParserError as error:
-        raise InvalidSubmission(f"{name} is not a regular csv file: {_reason(error)}") from None
-    except (ValueError, OverflowError) as error:
-        raise InvalidSubmission(f"{name} cannot be read as csv: {_reason(error)}") from None
+def _check_names(header: list[str], name: str, rules: Rules) -> None:
+    if header and not "".join(header).strip():
+        raise InvalidSubmission(
+            f"the first line of {name} has nothing but {'commas' if header[1:] else 'spaces'}, "
+            f"expected the names of the columns"
+        )
+    most = len(rules.id) + len(rules.targets) + SPARE_COLUMNS
+    if len(header) > most:
+        raise InvalidSubmission(f"{name} has {len(header)} columns, at most {most} are read")
+    repeated = [column for column, count in Counter(header).items() if column and count > 1]
+    if repeated and rules.same_names == "reject":
+        raise InvalidSubmission(f"{name} has two columns called {repeated[0]!r}")
+
+
+def _why_not_parsed(name: str, rows: int, error: Exception) -> Exception:
+    """Return a verdict on a submission that the parser refuses."""
+    if isinstance(error, pd.errors.EmptyDataError):
+        return InvalidSubmission(f"{name} has no header line")
+    if isinstance(error, pd.errors.ParserWarning):
+        return InvalidSubmission(_too_wide(name))
+    if isinstance(error, pd.errors.ParserError):
+        return InvalidSubmission(f"{name} is not a regular csv file: {_reason(error)}")
+    if isinstance(error, TooManyRows):
+        return InvalidSubmission(f"{name} has more than {error} rows, expected {rows}")
+    if isinstance(error, ValueError | OverflowError):
+        return InvalidSubmission(f"{name} cannot be read as csv: {_reason(error)}")
+    return error
+
+
+def _why_not_our_own(path: Path, error: Exception) -> Exception:
+    return GraderError(f"{path} is damaged, prepare the dataset again: {_reason(error)}")
 
 
 def _too_wide(name: str) -> str:
     return f"{name} has rows with more fields than the header"
-
-
-def _read_csv(file: Path | IO[bytes], rules: Rules, **options: Any) -> pd.DataFrame:
-    return read_frame(
-        file,
-        index_col=False,
-        **options,
-        dtype=dict.fromkeys(rules.as_written, object) or None,
-    )
 
 
 def _reason(error: Exception) -> str:

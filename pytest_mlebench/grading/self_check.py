@@ -90,8 +90,8 @@ def _reduced(dataset: Dataset, folder: Path) -> Path | None:
     rules = dataset.competition.rules
     names = dict(zip(rules.answers or rules.targets, rules.targets, strict=True))
     try:
-        answers = read_own(dataset.answers, rules)
-    except (OSError, ValueError):  # not a table: pandas' own errors are ValueErrors
+        answers = read_own(dataset.answers, rules).frame()
+    except (OSError, MlebenchError):  # not a table
         return None
     wanted = [*rules.id, *names]
     if not set(wanted) <= set(answers.columns):

@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.errors import InvalidSubmission
+from pytest_mlebench.grading.inference import WHOLE, number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,7 +36,7 @@ class Column:
     """A column of a submission, with what is needed to judge it and to name its rows."""
 
     cells: pd.Series[Any]
-    ids: pd.Series[Any]
+    ids: Any  # names of rows by ``iloc``
     range: tuple[float, float] | None = None
     missing: str = "reject"
     booleans: bool = True
@@ -127,7 +128,7 @@ def _boolean(column: Column) -> Array:
     if cells.dtype != object:
         return _integer(column)
     words = cells.astype(str).str.lower().isin(["true", "false"])
-    numbers = pd.to_numeric(cells, errors="coerce").notna() & ~words
+    numbers = cells.map(_number_of, na_action="ignore").notna() & ~words
     column.refuse(~(words | numbers).to_numpy(), "True or False")
     if not numbers.any():
         return _integer(column)
@@ -206,9 +207,20 @@ def _floats(column: Column) -> Array:
         return np.where(cells, float(column.true), 0.0)
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return np.asarray(cells, dtype=np.float64)
-    numbers = pd.to_numeric(cells, errors="coerce")
-    column.refuse((numbers.isna() & cells.notna()).to_numpy(), "a number")
+    numbers = cells.map(_number_of, na_action="ignore")
+    wrong = (numbers.isna() & cells.notna()).to_numpy()
+    column.refuse(wrong & cells.map(_is_whole).to_numpy(), "a number of 64 bits")
+    column.refuse(wrong, "a number")
     return np.asarray(numbers, dtype=np.float64)
+
+
+def _number_of(cell: Any) -> float | None:
+    """Return the number that a cell of a mixed column is; True and False are none among others."""
+    return number(cell) if isinstance(cell, str) else None
+
+
+def _is_whole(cell: Any) -> bool:
+    return isinstance(cell, str) and WHOLE.fullmatch(cell) is not None
 
 
 def _int64(column: Column, values: Array) -> Array:

@@ -54,7 +54,8 @@ def test_some_id_must_be_known() -> None:
 def test_a_further_column_of_zeros_passes() -> None:
     zeros = rules(extra_columns="zeros")
     assert len(conform(SAMPLE.assign(more=0), SAMPLE, zeros)) == 4
-    for value in (1, "0", False, np.nan):
+    assert len(conform(SAMPLE.assign(more=np.nan), SAMPLE, zeros)) == 4
+    for value in (1, "0", False):
         with pytest.raises(InvalidSubmission, match="unexpected column 'more': a further column"):
             conform(SAMPLE.assign(more=value), SAMPLE, zeros)
 
