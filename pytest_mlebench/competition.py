@@ -6,6 +6,7 @@ Nothing heavy is imported before a competition prepares, checks or scores someth
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -184,6 +185,7 @@ class Competition:
         if spec is None or spec.loader is None:  # a .py file always has both
             raise CompetitionFileError(f"{path}: not a Python file")
         module = module_from_spec(spec)
+        sys.modules[spec.name] = module  # where its dataclasses look for their annotations
         spec.loader.exec_module(module)
         return module
 

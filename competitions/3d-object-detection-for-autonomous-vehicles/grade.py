@@ -27,7 +27,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def check(submission: pd.DataFrame) -> None:
-    """Refuse predictions that are not groups of eight numbers and a class."""
+    """Refuse predictions that are not groups of eight numbers and a class, or no boxes."""
     _read(submission)
 
 
@@ -36,22 +36,23 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     truth = FORMAT.read_truth(answers["Id"], answers["PredictionString"])
     boxes = _read(submission)
     scores = pd.DataFrame(truth.groups.keys(), columns=["sample", "class"])
-    scores["precision"] = [_precision(key, truth, boxes, submission["Id"]) for key in truth.groups]
+    scores["precision"] = [_precision(key, truth, boxes) for key in truth.groups]
     means = scores.groupby("sample")["precision"].mean()
     return float(means.reindex(range(len(answers))).to_numpy().mean())
 
 
 def _read(submission: pd.DataFrame) -> Boxes:
     texts = ["" if text.isspace() else text for text in submission["PredictionString"]]
-    return FORMAT.read(submission["Id"], texts)
+    boxes = FORMAT.read(submission["Id"], texts)
+    _refuse_impossible(boxes, submission["Id"])
+    return boxes
 
 
-def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes, ids: pd.Series[str]) -> float:
+def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes) -> float:
     """Return the average precision of a class in a sample, averaged over the thresholds."""
     if key not in boxes.groups:
         return 0.0
     true, given = truth.numbers[truth.groups[key]], boxes.numbers[boxes.groups[key]]
-    _refuse_impossible(given, ids.iloc[key[0]])
     # Python's sort and not numpy's: it leaves confidences that are not numbers where they stand
     order = sorted(range(len(given)), key=given[:, CONFIDENCE].tolist().__getitem__, reverse=True)
     hits = _hits(_iou(given[order], true))
@@ -59,29 +60,23 @@ def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes, ids: pd.Series[
     return float((hits * precision).sum(axis=0).mean() / len(true))
 
 
-def _refuse_impossible(boxes: Array, name: str) -> None:
+def _refuse_impossible(given: Boxes, ids: pd.Series[str]) -> None:
     """Refuse boxes that have no size or no place."""
-    wrong = np.flatnonzero(np.isnan(boxes[:, X:]).any(axis=1))
-    if len(wrong):
-        raise InvalidSubmission(f"a box must have numbers, given: {_show(boxes[wrong[0]], name)}")
-    wrong = np.flatnonzero((boxes[:, SIZES] <= 0).any(axis=1))
-    if len(wrong):
-        raise InvalidSubmission(
-            f"the sizes of a box must be positive, given: {_show(boxes[wrong[0]], name)}"
-        )
+    boxes = given.numbers
     with np.errstate(all="ignore"):
         corners = boxes[:, None, [X, Y]] + rectangle_corners(*boxes[:, [LENGTH, WIDTH, YAW]].T)
         sides = np.roll(corners, -1, axis=1) - corners
         products = (sides * np.roll(sides, 1, axis=1)).sum(axis=2)
-    wrong = np.flatnonzero(~(np.abs(products) <= RIGHT_ANGLE).all(axis=1))
-    if len(wrong):
-        raise InvalidSubmission(
-            f"a box is too large or too far away, given: {_show(boxes[wrong[0]], name)}"
-        )
-
-
-def _show(box: Array, name: str) -> str:
-    return f"{' '.join(f'{number:g}' for number in box)} for id {name}"
+    for wrong, problem in (
+        (np.isnan(boxes[:, X:]).any(axis=1), "a box must have numbers"),
+        ((boxes[:, SIZES] <= 0).any(axis=1), "the sizes of a box must be positive"),
+        (~(np.abs(products) <= RIGHT_ANGLE).all(axis=1), "a box is too large or too far away"),
+    ):
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            shown = " ".join(f"{number:g}" for number in boxes[first])
+            name = ids.iloc[given.rows[first]]
+            raise InvalidSubmission(f"{problem}, given: {shown} for id {name}")
 
 
 def _iou(boxes: Array, truth: Array) -> Array:

@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.grading.tokens import Lists, hashes
+
+COLUMN = "cell_order"
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -16,32 +19,26 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def check_against(submission: pd.DataFrame, expected: pd.DataFrame) -> None:
     """Refuse a row that does not hold each cell of its notebook once."""
     given, wanted = _cells(submission), _cells(expected)
-    wrong = np.flatnonzero(given.str.len().to_numpy() != wanted.str.len().to_numpy())
+    wrong = np.flatnonzero(given.counts != wanted.counts)
     if len(wrong):
-        row = wrong[0]
-        raise InvalidSubmission(
-            f"column 'cell_order' must hold each cell of a notebook once, given: "
-            f"{len(given[row])} of {len(wanted[row])} cells for id {submission['id'][row]}"
+        raise _refusal(
+            submission, wrong[0], f"{given.counts[wrong[0]]} of {wanted.counts[wrong[0]]} cells"
         )
-    mine, theirs = map(np.sort, _keys(given, wanted))
-    strange = np.flatnonzero(mine != theirs)
-    if len(strange):
-        row = given.explode().index[strange[0]]  # sorted keys still go from row to row
-        cell = next(iter(Counter(given[row]) - Counter(wanted[row])))
-        raise InvalidSubmission(
-            f"column 'cell_order' must hold each cell of a notebook once, given: "
-            f"an unknown or repeated cell {cell!r} for id {submission['id'][row]}"
-        )
+    mine, theirs = given.keys, wanted.keys
+    if not np.array_equal(np.sort(mine), np.sort(theirs)):
+        row = next(row for row in range(len(expected)) if _strange(submission, expected, row))
+        cell = _strange(submission, expected, row)[0]
+        raise _refusal(submission, row, f"an unknown or repeated cell {cell!r}")
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return 1 - 4 S / P for S swaps of neighbours and P ordered pairs of cells."""
     wanted = _cells(answers)
-    mine, theirs = _keys(_cells(submission), wanted)
+    mine, theirs = _cells(submission).keys, wanted.keys
     places = np.empty(len(mine), dtype=np.int64)
     places[np.argsort(mine)] = np.argsort(theirs)
-    sizes = wanted.str.len().to_numpy()
-    return 1 - 4 * inversions(places) / int((sizes * (sizes - 1)).sum())
+    pairs = int((wanted.counts * (wanted.counts - 1)).sum())
+    return 1 - 4 * inversions(places) / pairs
 
 
 def inversions(values: Array) -> int:
@@ -65,15 +62,18 @@ def inversions(values: Array) -> int:
     return total
 
 
-def _cells(orders: pd.DataFrame) -> pd.Series[Any]:
-    lists: pd.Series[Any] = orders["cell_order"].astype(object).str.split()
-    return lists
+def _cells(orders: pd.DataFrame) -> Lists:
+    return hashes(orders[COLUMN].tolist())
 
 
-def _keys(given: pd.Series[Any], wanted: pd.Series[Any]) -> tuple[Array, Array]:
-    """Return a number for each cell, the same on both sides; they ascend from row to row."""
-    cells = pd.concat([given, wanted]).explode()
-    codes, names = pd.factorize(cells.to_numpy())
-    keys = cells.index.to_numpy() * len(names) + codes
-    half = len(keys) // 2
-    return keys[:half], keys[half:]
+def _strange(submission: pd.DataFrame, expected: pd.DataFrame, row: int) -> list[str]:
+    """Return the cells of a row that are not those of its notebook."""
+    given, wanted = (Counter(table[COLUMN].iloc[row].split()) for table in (submission, expected))
+    return list(given - wanted)
+
+
+def _refusal(submission: pd.DataFrame, row: int, given: str) -> InvalidSubmission:
+    return InvalidSubmission(
+        f"column {COLUMN!r} must hold each cell of a notebook once, given: {given} "
+        f"for id {submission['id'].iloc[row]}"
+    )

@@ -10,27 +10,29 @@ from pytest_mlebench.grading.values import Column, convert
 
 VOTES = ["seizure_vote", "lpd_vote", "gpd_vote", "lrda_vote", "grda_vote", "other_vote"]
 SUM_DIGITS = 5
+ROUNDED = 0.01  # a sum that is farther from 1 was not spoilt by rounding
 EPSILON = 1e-15
 
 
 def check(submission: pd.DataFrame) -> None:
-    """Refuse what is no probability, and rows that do not sum to one."""
+    """Refuse what is no probability, rows that do not sum to one, and whole numbers with zeros."""
     sums = _probabilities(submission).sum(axis=1)
     wrong = np.flatnonzero(np.round(sums, SUM_DIGITS) != 1)
     if len(wrong):
+        off = np.abs(sums[wrong[0]] - 1)
         raise InvalidSubmission(
             f"the six values of a row must sum to 1 to {SUM_DIGITS} digits, but for eeg_id "
             f"{submission['eeg_id'].iloc[wrong[0]]} they sum to {sums[wrong[0]]:.8g}"
+            f"{' (written with too few digits?)' if off < ROUNDED else ''}"
         )
+    _refuse_hard_zeros(submission)
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the mean over windows; classes without a vote cost nothing."""
     votes = answers[VOTES].to_numpy(dtype=np.float64)
     truth = votes / votes.sum(axis=1, keepdims=True)
-    predicted = _probabilities(submission)
-    _refuse_hard_zeros(submission, (truth > 0) & (predicted == 0))
-    predicted = np.clip(predicted, EPSILON, 1 - EPSILON)
+    predicted = np.clip(_probabilities(submission), EPSILON, 1 - EPSILON)
     terms = truth * np.log(np.where(truth > 0, truth, 1) / predicted)
     return float(terms.sum(axis=1).mean())
 
@@ -40,11 +42,12 @@ def _probabilities(table: pd.DataFrame) -> np.ndarray:
     return np.column_stack([convert(column, "probability") for column in columns])
 
 
-def _refuse_hard_zeros(table: pd.DataFrame, hard: np.ndarray) -> None:
-    """Refuse 0 for a class with votes in a column of whole numbers: only floats are clipped."""
-    for name, zeros in zip(VOTES, hard.T, strict=True):
+def _refuse_hard_zeros(table: pd.DataFrame) -> None:
+    """Refuse 0 in a column of whole numbers: only fractions are kept away from zero."""
+    for name in VOTES:
+        zeros = (table[name] == 0).to_numpy()
         if pd.api.types.is_integer_dtype(table[name].dtype) and zeros.any():
             raise InvalidSubmission(
-                f"the divergence is infinite: column {name!r} holds whole numbers, with 0 for a "
-                f"class that has votes, for eeg_id {table['eeg_id'][zeros].iloc[0]}"
+                f"column {name!r} holds whole numbers, in which 0 makes the divergence infinite, "
+                f"for eeg_id {table['eeg_id'][zeros].iloc[0]}; write it with a point, as 0.0"
             )

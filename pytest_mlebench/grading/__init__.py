@@ -1,5 +1,12 @@
 """Grading: read safely, align by id, apply the metric.
 
+A competition's ``grade.py`` has a ``grade(submission, answers, **parameters)`` and may have
+
+- ``check(submission)``, which refuses what the form of a submission alone rules out,
+- ``check_against(submission, expected)``, which is given the answers or the public sample,
+- ``GRADE_CHECKS = True``, if ``grade`` refuses the same, so that a score needs no check before it,
+- ``read_answers(private)``, for answers that are no csv file.
+
 The functions here import what is heavy only when something is graded.
 """
 
@@ -23,8 +30,10 @@ CONTENT_ERRORS = (ValueError, ArithmeticError, MemoryError, RecursionError)
 
 def score(competition: Competition, submission: Path, private: Path) -> float:
     """Return the unrounded score of a submission, or raise InvalidSubmission."""
-    answers = _read_answers(competition, private)
-    aligned = _conform(competition, submission, answers, private / competition.answers)
+    answers, path = _read_answers(competition, private), private / competition.answers
+    aligned = _aligned(competition, submission, answers, path)
+    if not getattr(competition.grader, "GRADE_CHECKS", False):
+        _check(competition, aligned, answers)
     try:
         value = float(_measure(competition, aligned, answers))
     except Exception as error:
@@ -38,21 +47,13 @@ def check(competition: Competition, submission: Path, public: Path) -> None:
     """Raise InvalidSubmission if the form of a submission rules it out; no answers are read."""
     path = public / competition.sample
     sample = _read_own(competition, path)
-    _conform(competition, submission, sample, path, is_sample=True)
+    _check(competition, _aligned(competition, submission, sample, path, is_sample=True), sample)
 
 
-def _conform(
-    competition: Competition,
-    submission: Path,
-    expected: Table,
-    path: Path,
-    *,
-    is_sample: bool = False,
-) -> pd.DataFrame:
-    grader = competition.grader
-    aligned = _aligned(competition, submission, expected, path, is_sample=is_sample)
-    own_check = getattr(grader, "check", None)
-    own_comparison = getattr(grader, "check_against", None)
+def _check(competition: Competition, aligned: pd.DataFrame, expected: Table) -> None:
+    """Apply the competition's own checks."""
+    own_check = getattr(competition.grader, "check", None)
+    own_comparison = getattr(competition.grader, "check_against", None)
     try:
         if own_check is not None:
             own_check(aligned)
@@ -60,11 +61,15 @@ def _conform(
             own_comparison(aligned, _frame(expected))
     except Exception as error:
         raise competition.blame(error) from error
-    return aligned
 
 
 def _aligned(
-    competition: Competition, submission: Path, expected: Table, path: Path, *, is_sample: bool
+    competition: Competition,
+    submission: Path,
+    expected: Table,
+    path: Path,
+    *,
+    is_sample: bool = False,
 ) -> pd.DataFrame:
     """Read and align a submission; whatever its content brings about is a verdict on it."""
     from pytest_mlebench.grading.align import conform

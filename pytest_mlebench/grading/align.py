@@ -20,6 +20,8 @@ from pytest_mlebench.grading.rules import Rules
 from pytest_mlebench.grading.table import Table, load
 from pytest_mlebench.grading.values import Column, convert
 
+ROUNDED = 0.01  # a sum that is farther from 1 was not spoilt by rounding
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -149,7 +151,8 @@ def _check_sums(values: Array, ids: RowNames, tolerance: float) -> None:
     wrong = np.flatnonzero(~(np.abs(sums - 1) <= tolerance))
     if len(wrong):
         row = wrong[0]
+        hint = ", written with too few digits?" if np.abs(sums[wrong] - 1).max() < ROUNDED else ""
         raise InvalidSubmission(
             f"the values of a row must sum to 1, but for id {ids.iloc[row]} they sum to "
-            f"{sums[row]:.8g} ({count_rows(wrong)} wrong)"
+            f"{sums[row]:.8g} ({count_rows(wrong)} wrong{hint})"
         )

@@ -17,6 +17,7 @@ from pytest_mlebench.grading.table import CsvTable, Table, load
 OCCURRENCE = " occurrence"  # no column is called so
 SHOWN = 3  # how many ids or columns an error names
 IN_ORDER = slice(None)
+LEAST_ANSWERED = 3 / 4  # whoever answers less of a sample misses, by all odds, what is scored
 EXACT_FLOATS = 2**53  # below it every whole number is a float of its own
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -34,6 +35,12 @@ def answered(submission: Table, sample: Table, rules: Rules) -> Array:
     known: Array = wanted.isin(given)
     if not known.any():
         raise InvalidSubmission(f"no row has a known id, given: {listed(given)}")
+    if known.mean() < LEAST_ANSWERED:
+        lost = wanted[~known]
+        raise InvalidSubmission(
+            f"{len(lost)} of the {count_rows(wanted)} of the sample are missing, such as id "
+            f"{listed(lost)}: some of them are scored"
+        )
     return known
 
 

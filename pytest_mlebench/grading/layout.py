@@ -22,6 +22,7 @@ COMMA, NEWLINE, RETURN = b",\n\r"
 
 # 2^64 divided by the golden ratio: multiplying by it spreads the bits (Knuth, TAOCP 3, 6.4)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MASKS = np.array([2 ** (8 * count) - 1 for count in range(WORD_BYTES + 1)], dtype=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Layout:
 def find_layout(data: bytes) -> Layout | None:
     """Return the layout of a plain file, None if it is not one."""
     head = data.find(b"\n")
-    stop = len(data.rstrip(b"\r\n"))
+    stop = len(data)
+    while stop and data[stop - 1] in (NEWLINE, RETURN):
+        stop -= 1
     if not 0 <= head < stop or len(data) < WORD_BYTES or b'"' in data:
         return None
     line_end = 2 if data[head - 1] == RETURN else 1
@@ -114,27 +117,33 @@ def _is_regular(layout: Layout, stop: int) -> bool:
     return data.count(b"\r", 0, stop) == rows and bool((codes[newlines - 1] == RETURN).all())
 
 
-def _words(data: bytes, starts: Array, lengths: Array) -> list[Array]:
-    """Return pieces of data, eight bytes a word, zeros after the end."""
-    # at every byte begins a word; the last ones are reached by a shift
+def word_at(data: Any, starts: Array, lengths: Array, offset: int) -> Array:
+    """Return eight bytes of each piece of data as a number, zeros after its end."""
+    # at every byte begins a word; the last ones of the data are reached by a shift
     view: Array = np.ndarray((len(data) - WORD_BYTES + 1,), "<u8", data, strides=(1,))
-    words = []
-    for offset in range(0, max(1, int(lengths.max())), WORD_BYTES):
-        places = starts + offset
-        within = np.minimum(places, len(view) - 1)
-        word = view[within]
-        if (within != places).any():
-            word >>= (8 * np.minimum(places - within, WORD_BYTES - 1)).astype(np.uint64)
-        absent = 8 * (WORD_BYTES - np.clip(lengths - offset, 0, WORD_BYTES))
-        keep = np.where(absent < 64, ~np.uint64(0) >> np.minimum(absent, 63).astype(np.uint64), 0)
-        words.append(word & keep.astype(np.uint64))
-    return words
+    places = starts + offset
+    within = np.minimum(places, len(view) - 1)
+    word = view[within]
+    if (within != places).any():
+        word >>= (8 * np.minimum(places - within, WORD_BYTES - 1)).astype(np.uint64)
+    return np.asarray(word & _MASKS[np.clip(lengths - offset, 0, WORD_BYTES)])
+
+
+def mixed(total: Array, word: Array) -> Array:
+    """Return numbers that depend on all bits of both."""
+    total = (total ^ word) * _MULTIPLIER
+    return np.asarray(total ^ (total >> np.uint64(32)))
+
+
+def _words(data: bytes, starts: Array, lengths: Array) -> list[Array]:
+    """Return pieces of data as words; every piece has as many."""
+    offsets = range(0, max(1, int(lengths.max())), WORD_BYTES)
+    return [word_at(data, starts, lengths, offset) for offset in offsets]
 
 
 def _hashes(words: Sequence[Array]) -> Array:
     """Return a number for each row that is the same for the same words."""
     total = np.zeros(len(words[0]), dtype=np.uint64)
     for word in words:
-        total = (total ^ word) * _MULTIPLIER
-        total ^= total >> np.uint64(32)
+        total = mixed(total, word)
     return total

@@ -1,4 +1,4 @@
-"""Run-length encoded masks, as runs: no loop over runs, no array of all pixels.
+"""Run-length encoded masks, as runs: no loop over rows or runs, no array of all pixels.
 
 A mask is a text ``start length start length …`` whose pixels are numbered from 1. Areas and
 overlaps need only the runs, so pictures of a billion pixels are no burden.
@@ -6,14 +6,15 @@ overlaps need only the runs, so pictures of a billion pixels are no burden.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
+from pytest_mlebench.grading.tokens import Lists, as_texts, row_portions, whole_numbers
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,109 +22,164 @@ FAR = 2**61  # past the end of every picture, and the sum of two still fits into
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The pixels of a mask: half-open runs, numbered from 0, sorted, at most touching."""
+class Masks:
+    """The masks of some rows: half-open runs of pixels from 0, sorted in each row."""
 
-    starts: Array
-    ends: Array
+    runs: Array  # start and end of each
+    counts: Array  # of runs in each row
+
+    @cached_property
+    def ends(self) -> Array:
+        """Return for each row the number of runs up to its end."""
+        return np.cumsum(self.counts)
 
     @property
-    def size(self) -> int:
-        """Return the number of pixels."""
-        return int((self.ends - self.starts).sum())
+    def rows(self) -> Array:
+        """Return for each run the number of its row."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
 
-    def within(self, pixels: int) -> Runs:
-        """Return the mask without what lies past the end of a picture."""
-        return Runs(np.minimum(self.starts, pixels), np.minimum(self.ends, pixels))
+    @property
+    def sizes(self) -> Array:
+        """Return the number of pixels of each mask."""
+        return self._sums(self.runs[:, 1] - self.runs[:, 0])
 
-    def common(self, other: Runs) -> int:
-        """Return the number of pixels that are in both masks."""
-        return int((other._before(self.ends) - other._before(self.starts)).sum())
+    def of_rows(self, begin: int, end: int) -> Masks:
+        """Return the masks of some rows, one or more."""
+        first = self.ends[begin] - self.counts[begin]
+        return Masks(self.runs[first : self.ends[end - 1]], self.counts[begin:end])
 
-    def pixels(self) -> Array:
-        """Return the number of every pixel, ascending."""
-        lengths = self.ends - self.starts
-        offsets = self.starts - np.cumsum(lengths) + lengths
-        return np.asarray(np.arange(lengths.sum()) + np.repeat(offsets, lengths))
+    def within(self, pixels: Any) -> Masks:
+        """Return the masks without what lies past the end of a picture of so many pixels."""
+        ends = np.broadcast_to(np.asarray(pixels, dtype=np.int64), self.counts.shape)
+        return Masks(np.minimum(self.runs, np.repeat(ends, self.counts)[:, None]), self.counts)
 
-    def _before(self, positions: Array) -> Array:
-        """Return for each position how many pixels of the mask lie before it."""
-        lengths = self.ends - self.starts
-        total = np.concatenate([[0], np.cumsum(lengths)])
-        begun = np.searchsorted(self.starts, positions)
-        last_end = np.concatenate([[0], self.ends])[begun]
-        return np.asarray(total[begun] - np.maximum(last_end - positions, 0))
+    def common(self, others: Masks) -> Array:
+        """Return the number of pixels that are in both masks of each row."""
+        # a picture after the other: what is before a run in all of them is before it in its own
+        span = 1 + max(int(side.runs.max(initial=0)) for side in (self, others))
+        mine, theirs = (side.runs + span * side.rows[:, None] for side in (self, others))
+        return self._sums(_before(theirs, mine[:, 1]) - _before(theirs, mine[:, 0]))
 
+    def pixels(self) -> Lists:
+        """Return the number of every pixel of each mask, ascending."""
+        lengths = self.runs[:, 1] - self.runs[:, 0]
+        offsets = self.runs[:, 0] - np.cumsum(lengths) + lengths
+        values = np.arange(lengths.sum()) + np.repeat(offsets, lengths)
+        return Lists(values, self.sizes)
 
-def read_masks(ids: Iterable[Any], texts: Iterable[str], empty: str = "") -> list[Runs]:
-    """Return the masks of a submission, or name the row whose mask cannot be decoded.
-
-    *empty* is a word for a mask without pixels; a blank text is one as well.
-    """
-    masks = []
-    for name, text in zip(ids, texts, strict=True):
-        try:
-            masks.append(parse_runs("" if text == empty else text))
-        except InvalidSubmission as problem:
-            raise InvalidSubmission(f"{problem} for id {name}") from None
-    return masks
+    def _sums(self, values: Array) -> Array:
+        """Return the sum over the runs of each mask."""
+        totals = np.append(0, np.cumsum(values))
+        return np.asarray(totals[self.ends] - totals[self.ends - self.counts])
 
 
-def true_masks(ids: Iterable[Any], cells: pd.Series[Any], empty: str = "") -> list[Runs]:
-    """Return the masks of the answers, where an empty cell is an empty mask."""
+@dataclass(frozen=True)
+class Overlaps:
+    """For each row how many pixels the true mask has, the given one, and both of them."""
+
+    true: Array
+    given: Array
+    common: Array
+
+    def dice(self, both_empty: float) -> Array:
+        """Return for each row twice the common pixels over the sum of the sizes."""
+        totals = self.true + self.given
+        return np.where(totals > 0, 2 * self.common / np.maximum(totals, 1), both_empty)
+
+
+def overlaps(ids: Any, truth: Any, cells: Any, pixels: Any, empty: str = "") -> Overlaps:
+    """Return the overlaps of true masks with given ones, or name a row that cannot be decoded."""
+    ends = np.broadcast_to(np.asarray(pixels, dtype=np.int64), (len(cells),))
+    true, given = as_texts(truth), as_texts(cells)
+    found = np.empty((3, len(cells)), dtype=np.int64)
+    for rows in row_portions(true, given):  # those of all rows would take much memory
+        part = overlap(
+            true_masks(ids[rows], true[rows], empty).within(ends[rows]),
+            read_masks(ids[rows], given[rows], empty).within(ends[rows]),
+        )
+        found[:, rows] = part.true, part.given, part.common
+    return Overlaps(*found)
+
+
+def overlap(true: Masks, given: Masks) -> Overlaps:
+    """Return the overlaps of masks row by row."""
+    return Overlaps(true.sizes, given.sizes, true.common(given))
+
+
+def true_masks(ids: Any, cells: Any, empty: str = "") -> Masks:
+    """Return the masks of the answers; it is not the agent's fault if they cannot be decoded."""
     try:
-        return read_masks(ids, cells.astype(str).where(cells.notna(), ""), empty)
+        return read_masks(ids, as_texts(cells), empty)
     except InvalidSubmission as problem:
         raise GraderError(f"the answers are damaged: {problem}") from problem
 
 
-def parse_runs(text: str) -> Runs:
-    """Return the runs of ``start length start length …``."""
-    numbers = _whole_numbers(text)
-    if (numbers <= 0).any():
-        raise InvalidSubmission(
-            f"starts and lengths of a mask must be positive, given: {_short(text)}"
-        )
-    starts, lengths = _paired(numbers[0::2] - 1, numbers[1::2], text)
-    if (starts[1:] < starts[:-1] + lengths[:-1]).any():
-        raise InvalidSubmission(
-            f"the runs of a mask must be in order and must not overlap, given: {_short(text)}"
-        )
-    return Runs(starts, starts + lengths)
+def check_masks(ids: Any, cells: Any, empty: str = "") -> None:
+    """Refuse masks that cannot be decoded."""
+    texts = as_texts(cells)
+    for rows in row_portions(texts):
+        read_masks(ids[rows], texts[rows], empty)
 
 
-def dice(truth: Runs, mask: Runs, both_empty: float) -> float:
-    """Return twice the common pixels over the sum of the sizes."""
-    total = truth.size + mask.size
-    return 2 * truth.common(mask) / total if total else both_empty
+def read_masks(ids: Any, texts: Sequence[str], empty: str = "") -> Masks:
+    """Return masks, or name the row whose mask cannot be decoded.
+
+    *empty* is a word for a mask without pixels; a blank text is one as well.
+    """
+    masks = [text if text != empty else "" for text in texts] if empty else texts
+
+    def refuse(row: int, problem: str = "a mask must be pairs of whole numbers") -> Exception:
+        shown = masks[row] if len(masks[row]) <= 40 else f"{masks[row][:37]}…"
+        return InvalidSubmission(f"{problem}, given: {shown!r} for id {list(ids)[row]}")
+
+    numbers = whole_numbers(masks, FAR, refuse)
+    low = np.flatnonzero(numbers.values <= 0)
+    if len(low):
+        raise refuse(_row(numbers, low[0]), "starts and lengths of a mask must be positive")
+    if (odd := numbers.counts % 2 == 1).any():
+        long = np.flatnonzero(odd & (numbers.counts > 3))
+        if len(long):
+            raise refuse(int(long[0]), "a mask must have a length for every start")
+        numbers = _completed(numbers)
+    found = Masks(_as_runs(numbers.values), numbers.counts // 2)
+    close = np.append(found.runs[1:, 0] < found.runs[:-1, 1], [False, False])
+    close[found.ends - 1] = False  # the next run is of another row
+    if close.any():
+        row = int(np.searchsorted(found.ends, np.argmax(close), side="right"))
+        raise refuse(row, "the runs of a mask must be in order and must not overlap")
+    return found
 
 
-def _whole_numbers(text: str) -> Array:
-    tokens = text.split()
-    try:
-        try:
-            numbers = np.fromiter(map(int, tokens), np.int64, len(tokens))
-        except OverflowError:  # a length beyond 64 bits reaches the end of the picture, no more
-            numbers = np.array([max(-FAR, min(int(token), FAR)) for token in tokens])
-    except ValueError:
-        raise InvalidSubmission(
-            f"a mask must be pairs of whole numbers, given: {_short(text)}"
-        ) from None
-    return np.clip(numbers, -FAR, FAR)
+def _row(numbers: Lists, place: int) -> int:
+    return int(np.searchsorted(np.cumsum(numbers.counts), place, side="right"))
 
 
-def _paired(starts: Array, lengths: Array, text: str) -> tuple[Array, Array]:
+def _completed(numbers: Lists) -> Lists:
     """Give every start a length, in the reference's way with a length too few.
 
     It leaves them to numpy's broadcasting: a lone start is an empty mask, two starts share one
-    length, and everything longer does not fit.
+    length.
     """
-    if len(starts) > len(lengths) >= 2:
-        raise InvalidSubmission(f"a mask must have a length for every start, given: {_short(text)}")
-    if len(starts) > len(lengths):
-        starts, lengths = np.broadcast_arrays(starts[: 2 * len(lengths)], lengths)
-    return starts, lengths
+    ends = np.cumsum(numbers.counts)
+    lone, two = numbers.counts == 1, numbers.counts == 3
+    kept = np.ones(len(numbers.values), dtype=bool)
+    kept[ends[lone] - 1] = False
+    places = np.append(0, np.cumsum(kept))[ends[two]]
+    values = np.insert(numbers.values[kept], places, numbers.values[ends[two] - 2])
+    return Lists(values, numbers.counts - lone + two)
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:37]}…")
+def _as_runs(numbers: Array) -> Array:
+    """Turn pairs of a start from 1 and a length into runs, in place."""
+    runs = numbers.reshape(-1, 2)
+    runs[:, 0] -= 1
+    runs[:, 1] += runs[:, 0]
+    return runs
+
+
+def _before(runs: Array, positions: Array) -> Array:
+    """Return for each position how many pixels of sorted runs are before it."""
+    totals = np.append(0, np.cumsum(runs[:, 1] - runs[:, 0]))
+    begun = np.searchsorted(np.ascontiguousarray(runs[:, 0]), positions)
+    last_end = np.append(0, runs[:, 1])[begun]
+    return np.asarray(totals[begun] - np.maximum(last_end - positions, 0))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pytest_mlebench.errors import InvalidSubmission
+from pytest_mlebench.grading.tokens import hashes, is_in, is_repeated
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,12 +32,18 @@ def word_jaccard(truth: Array, prediction: Array, both_empty: float = math.nan) 
 
     *both_empty* is the overlap of two texts without words; without it there is none.
     """
-    pairs = (
-        (set(t.lower().split()), set(p.lower().split()))
-        for t, p in zip(truth, prediction, strict=True)
-    )
-    scores = [len(t & p) / len(t | p) if t or p else both_empty for t, p in pairs]
-    mean = float(np.mean(scores))
+    true, given = (hashes([text.lower() for text in side]) for side in (truth, prediction))
+    keys = [side.keys for side in (true, given)]
+    words = [~is_repeated(each) for each in keys]
+    sizes = [
+        np.bincount(side.rows[once], minlength=len(truth))
+        for side, once in zip((true, given), words, strict=True)
+    ]
+    hits = words[1] & is_in(keys[1], keys[0])
+    common = np.bincount(given.rows[hits], minlength=len(truth))
+    either = sizes[0] + sizes[1] - common
+    scores = np.where(either > 0, common / np.maximum(either, 1), both_empty)
+    mean = float(scores.mean())
     if math.isnan(mean):
         raise InvalidSubmission(
             "a text has no words where the true one has none either, their overlap is not defined"

@@ -34,9 +34,17 @@ def test_only_scored_ids_are_needed_where_the_sample_has_more() -> None:
 
 
 def test_a_scored_id_that_is_missing_shows_only_against_the_answers() -> None:
-    assert len(conform(rows(1, 2), SAMPLE, rules(rows="scored"), is_sample=True)) == 2
+    assert len(conform(rows(1, 2, 3), SAMPLE, rules(rows="scored"), is_sample=True)) == 3
     with pytest.raises(InvalidSubmission, match=r"^1 row missing, for id 4$"):
-        conform(rows(1, 2), ANSWERS, rules(rows="scored"))
+        conform(rows(1, 2, 3), ANSWERS, rules(rows="scored"))
+
+
+def test_half_a_sample_is_refused_though_only_some_of_it_is_scored() -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        conform(rows(1, 2), SAMPLE, rules(rows="scored"), is_sample=True)
+    assert str(caught.value) == (
+        "2 of the 4 rows of the sample are missing, such as id 3, 4: some of them are scored"
+    )
 
 
 @pytest.mark.parametrize("is_sample", [True, False])
@@ -110,3 +118,33 @@ def test_dense_sparse_and_repeated_numbers_are_aligned_alike() -> None:
         )
         if len(set(ids)) == len(ids):
             assert found["x"].tolist() == [k / 100 for k in range(50)]
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+def test_an_id_beyond_63_bits_is_shown_as_it_is(number: int) -> None:
+    submission = pd.DataFrame({"id": pd.Series([1, number], dtype="uint64"), "x": 0.5})
+    with pytest.raises(InvalidSubmission, match=rf"^1 row with an unknown id: {number}$"):
+        conform(submission, rows(1), rules())
+
+
+LONG = [6667748066914778972, 1704010963055371747, 42]  # more digits than a float has
+
+
+def test_long_ids_that_went_through_floats_are_matched_if_that_is_unambiguous() -> None:
+    expected = pd.DataFrame({"id": LONG, "x": 0.0})
+    floats = pd.DataFrame({"id": np.array(LONG[::-1], dtype=float), "x": [0.1, 0.2, 0.3]})
+    assert conform(floats, expected, rules())["x"].tolist() == [0.3, 0.2, 0.1]
+    close = pd.DataFrame({"id": [LONG[0], LONG[0] + 1], "x": 0.0})
+    with pytest.raises(InvalidSubmission, match=r"missing, for id 6667748066914778972, …|given"):
+        conform(close.astype({"id": float}), close, rules())
+
+
+def test_rounding_is_suggested_where_it_explains_the_sum_of_a_row() -> None:
+    two = make_rules(id="id", targets=["x", "y"], row_sum=1e-5)
+    sample = pd.DataFrame({"id": [1], "x": 0.5, "y": 0.5})
+    with pytest.raises(
+        InvalidSubmission, match=r"sum to 0.9999 \(1 row wrong, written with too few"
+    ):
+        conform(sample.assign(x=0.3333, y=0.6666), sample, two)
+    with pytest.raises(InvalidSubmission, match=r"they sum to 1.5 \(1 row wrong\)$"):
+        conform(sample.assign(x=1.0), sample, two)

@@ -161,3 +161,11 @@ def test_numbers_with_gaps_or_fractions_are_no_labels(cells: tuple[Any, ...], gi
     with pytest.raises(InvalidSubmission) as caught:
         convert(column(*cells), "label")
     assert str(caught.value) == f"column 'label' must hold a label, given: {given}"
+
+
+@pytest.mark.parametrize("long", ["9" * 20, "-" + "9" * 309, "9" * 4300, "9" * 5000])
+def test_a_whole_number_beyond_64_bits_is_said_to_be_one(long: str) -> None:
+    with pytest.raises(InvalidSubmission, match=r"must hold a number of 64 bits, given: '-?999"):
+        convert(column("0.5", long), "number")
+    with pytest.raises(InvalidSubmission, match="must hold a number, given: 'x'"):
+        convert(column("0.5", "x"), "number")

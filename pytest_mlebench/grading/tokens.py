@@ -1,0 +1,327 @@
+"""The tokens of many texts as flat arrays: counts, hashes, numbers, without an object for each.
+
+A column of lists, such as ``"5 1 33 2"``, is taken apart a few megabytes at a time, so that the
+memory is bounded by the size of the result, also where one cell holds all of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench._csv import read_frame
+from pytest_mlebench.grading.layout import WORD_BYTES, mixed, word_at
+
+PORTION_CHARS = 1 << 17  # what is made of them still fits into the caches of a processor
+LONG_BYTES = 256  # longer tokens are hashed one by one
+ROW_END = "\0"  # in no submission, because it is refused where one is read
+FIELD_END = "\1"
+
+_PAD = bytes(WORD_BYTES)
+_SPACE = re.compile(r"\s")  # what str.split() splits at
+_FURTHER_SPACES = [chr(code) for code in range(128, 0x3001) if chr(code).isspace()]
+_IS_SPACE = np.array([code < 128 and (chr(code).isspace() or not code) for code in range(256)])
+
+# which bytes of a word are digits, if so many at its end are, without what makes them letters
+_LAST_DIGITS = np.array(
+    [0x0F0F0F0F0F0F0F0F >> (8 * (8 - n)) << (8 * (8 - n)) for n in range(9)], dtype=np.uint64
+)
+_FOLDS = np.array(
+    [
+        (0x0F0F0F0F0F0F0F0F, 10 * 2**8 + 1, 8),
+        (0x00FF00FF00FF00FF, 100 * 2**16 + 1, 16),
+        (0x0000FFFF0000FFFF, 10000 * 2**32 + 1, 32),
+    ],
+    dtype=np.uint64,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Texts: TypeAlias = Sequence[str] | Array
+Refuse = Callable[[int], Exception]  # what to raise about a row
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The tokens of some texts: where they are, and how many each text has."""
+
+    data: Array  # bytes, with eight zeros before and after
+    starts: Array
+    ends: Array
+    rows: slice  # of which texts; a long one has several portions
+    counts: Array
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Yield the row and the text of each token."""
+        rows = np.repeat(np.arange(self.rows.start, self.rows.stop), self.counts)
+        data = self.data.tobytes()
+        for row, start, end in zip(rows, self.starts, self.ends, strict=True):
+            yield int(row), data[start:end].decode()
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Values of many rows one after another, so many for each row."""
+
+    values: Array
+    counts: Array
+
+    @property
+    def rows(self) -> Array:
+        """Return for each value the number of its row."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @property
+    def places(self) -> Array:
+        """Return for each value its place in its row, from 0."""
+        begins = np.cumsum(self.counts) - self.counts
+        return np.asarray(np.arange(len(self.values)) - np.repeat(begins, self.counts))
+
+    @property
+    def keys(self) -> Array:
+        """Return for each value a number that is the same for the same value in the same row."""
+        return mixed(self.rows.astype(np.uint64), self.values)
+
+
+def split(texts: Texts, separator: str | None = None, size: int = 1) -> Iterator[Portion]:
+    """Take texts apart as ``str.split`` does, at white space or at single blanks.
+
+    No portion but the last one of a text ends within a group of *size* tokens.
+    """
+    for rows, piece in _pieces(texts, separator, size):
+        data = np.frombuffer(_PAD + _plain(piece, separator).encode() + _PAD, np.uint8)
+        yield _portion(data, rows, separator)
+
+
+def as_texts(cells: Any) -> list[str]:
+    """Return the texts of a column, empty ones where there is nothing."""
+    texts = pd.Series(cells, dtype=object)
+    gaps = texts.isna()
+    return list(map(str, (texts.where(~gaps, "") if gaps.any() else texts).tolist()))
+
+
+def row_portions(*columns: Texts) -> Iterator[slice]:
+    """Yield rows, some at a time, whose texts in all columns are of bounded length together."""
+    lengths = sum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1 for texts in columns)
+    ends, row = np.cumsum(lengths), 0
+    while row < len(columns[0]):
+        done = ends[row - 1] if row else 0
+        stop = max(row + 1, int(np.searchsorted(ends, done + PORTION_CHARS, side="right")))
+        yield slice(row, stop)
+        row = stop
+
+
+def hashes(texts: Texts, separator: str | None = None) -> Lists:
+    """Return a number for each token that is the same for the same token."""
+    return gather(split(texts, separator), len(texts), _hashes, np.uint64)
+
+
+def first(lists: Lists, most: int) -> Lists:
+    """Return the first values of each row, so many at most."""
+    return Lists(lists.values[lists.places < most], np.minimum(lists.counts, most))
+
+
+def is_repeated(keys: Array) -> Array:
+    """Tell which numbers have occurred before."""
+    return np.asarray(pd.Series(keys).duplicated())
+
+
+def is_in(keys: Array, others: Array) -> Array:
+    """Tell which numbers are among others."""
+    return np.asarray(pd.Series(keys).isin(others))
+
+
+def whole_numbers(texts: Texts, limit: int, refuse: Refuse) -> Lists:
+    """Return whole numbers, cut to ``-limit … limit``, or refuse a text that has others."""
+
+    def parse(portion: Portion) -> Array:
+        numbers = _parsed(portion)
+        if numbers is None:
+            numbers = np.fromiter(_whole_numbers(portion, limit, refuse), np.int64)
+        return np.clip(numbers, -limit, limit)
+
+    return gather(split(texts), len(texts), parse, np.int64)
+
+
+def gather(
+    portions: Iterator[Portion], rows: int, values_of: Callable[[Portion], Array], dtype: Any
+) -> Lists:
+    """Return a value for each token of all portions."""
+    counts = np.zeros(rows, dtype=np.int64)
+    parts = []
+    for portion in portions:
+        parts.append(values_of(portion))
+        counts[portion.rows] += portion.counts
+    return Lists(joined(parts, dtype), counts)
+
+
+def joined(parts: list[Array], dtype: Any) -> Array:
+    """Return one array of all parts, which are given up one by one to spare the memory."""
+    values = np.empty((sum(map(len, parts)), *parts[0].shape[1:]) if parts else 0, dtype=dtype)
+    end = len(values)
+    while parts:
+        part = parts.pop()
+        values[end - len(part) : end] = part
+        end -= len(part)
+    return values
+
+
+def table_of(portion: Portion, size: int, dtype: dict[str, Any]) -> pd.DataFrame | None:
+    """Parse groups of *size* tokens as rows of a table; None if the parser finds others there."""
+    try:
+        table = read_frame(
+            io.BytesIO(_as_csv(portion, size)),
+            header=None,
+            names=[str(place) for place in range(size)],
+            index_col=False,
+            sep=FIELD_END,
+            lineterminator="\n",
+            quoting=3,  # csv.QUOTE_NONE
+            na_filter=False,
+            skip_blank_lines=False,
+            dtype=dtype,
+        )
+    except (ValueError, OverflowError):  # pandas' own errors are ValueErrors
+        return None
+    return table if len(table) * size == len(portion.starts) else None
+
+
+def _pieces(texts: Texts, separator: str | None, size: int) -> Iterator[tuple[slice, str]]:
+    """Yield texts one after another, some at a time, and long ones piece by piece."""
+    for rows in row_portions(texts):
+        piece = ROW_END.join(texts[rows])
+        if len(piece) <= PORTION_CHARS:
+            yield rows, piece
+        else:  # a single text
+            yield from ((rows, part) for part in _cut(piece, separator, size))
+
+
+def _cut(text: str, separator: str | None, size: int) -> Iterator[str]:
+    position = 0
+    while len(text) - position > PORTION_CHARS:
+        gap = (_SPACE if separator is None else re.compile(separator)).search(
+            text, position + PORTION_CHARS
+        )
+        if gap is None:
+            break
+        piece = text[position : gap.start()]
+        over = (len(piece.split()) if separator is None else piece.count(separator) + 1) % size
+        piece = piece.rsplit(separator, over)[0] if over else piece
+        if not piece:
+            break
+        yield piece
+        position += len(piece) + 1
+    yield text[position:]
+
+
+def _plain(text: str, separator: str | None) -> str:
+    """Return a text without our own marks, and with blanks for further kinds of spaces."""
+    for mark in FIELD_END if separator is None else f"{FIELD_END}\n":
+        text = text.replace(mark, "\ufffd")  # no token of the truth has these
+    if separator is None and not text.isascii():
+        for space in _FURTHER_SPACES:
+            text = text.replace(space, " ")
+    return text
+
+
+def _portion(data: Array, rows: slice, separator: str | None) -> Portion:
+    body = data[WORD_BYTES:-WORD_BYTES]
+    row_ends = np.flatnonzero(body == 0)
+    if separator is None:
+        edges = _edges(body)
+        starts, ends = edges[0::2], edges[1::2]
+        begun = np.searchsorted(starts, row_ends)
+    else:
+        gaps = np.flatnonzero((body == 0) | (body == ord(separator)))
+        starts, ends = np.append(0, gaps + 1), np.append(gaps, len(body))
+        begun = np.searchsorted(starts, row_ends, side="right")
+    counts = np.diff(begun, prepend=0, append=len(starts))
+    return Portion(data, starts + WORD_BYTES, ends + WORD_BYTES, rows, counts)
+
+
+def _edges(body: Array) -> Array:
+    """Return where tokens begin and end, in turn."""
+    inside = body > 32
+    if np.count_nonzero(inside) + np.count_nonzero((body == 32) | (body == 0)) < len(body):
+        inside = ~_IS_SPACE[body]  # there are spaces of other kinds
+    changes = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    first, last = (
+        [place] if len(body) and inside[end] else [] for place, end in ((0, 0), (len(body), -1))
+    )
+    return np.concatenate([first, changes, last]).astype(np.int64)
+
+
+def _hashes(portion: Portion) -> Array:
+    """Return a number for each token, of eight bytes at a time."""
+    lengths = portion.ends - portion.starts
+    total = np.zeros(len(lengths), dtype=np.uint64)
+    left = np.flatnonzero(lengths <= LONG_BYTES)
+    offset = 0
+    while len(left):
+        word = word_at(portion.data, portion.starts[left], lengths[left], offset)
+        total[left] = mixed(total[left], word)
+        offset += WORD_BYTES
+        left = left[lengths[left] > offset]
+    for place in np.flatnonzero(lengths > LONG_BYTES):
+        token = portion.data[portion.starts[place] : portion.ends[place]].tobytes()
+        total[place] = int.from_bytes(hashlib.blake2b(token, digest_size=8).digest(), "little")
+    return total
+
+
+def _parsed(portion: Portion) -> Array | None:
+    """Return plain whole numbers of sixteen digits at most, None if there are others.
+
+    Eight digits at a time are read as in "Quickly parsing eight digits" (D. Lemire, 2018): pairs
+    of digits, pairs of pairs, and pairs of these are put together within a word.
+    """
+    lengths = portion.ends - portion.starts
+    if len(lengths) and lengths.max() > 2 * WORD_BYTES:
+        return None
+    digits = np.count_nonzero(portion.data - np.uint8(48) < 10)
+    if digits != lengths.sum():
+        return None
+    numbers = _eight_digits(portion.data, portion.ends, lengths)
+    longer = np.flatnonzero(lengths > WORD_BYTES)
+    if len(longer):
+        ends, rest = portion.ends[longer] - WORD_BYTES, lengths[longer] - WORD_BYTES
+        numbers[longer] += _eight_digits(portion.data, ends, rest) * 10**WORD_BYTES
+    return numbers
+
+
+def _eight_digits(data: Array, ends: Array, lengths: Array) -> Array:
+    """Return the number that the last eight of so many digits before each end are."""
+    view: Array = np.ndarray((len(data) - WORD_BYTES + 1,), "<u8", data, strides=(1,))
+    words = view[ends - WORD_BYTES]
+    words &= _LAST_DIGITS[np.minimum(lengths, WORD_BYTES)]
+    for keep, factor, shift in _FOLDS:
+        words &= keep
+        words *= factor
+        words >>= shift
+    return np.asarray(words.view(np.int64))
+
+
+def _whole_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int]:
+    """Yield numbers in all spellings of Python: 1_000, ٣, and of any length."""
+    for row, token in portion.texts():
+        try:
+            yield max(-limit, min(int(token), limit))
+        except ValueError:
+            raise refuse(row) from None
+
+
+def _as_csv(portion: Portion, size: int) -> bytes:
+    """Return the tokens with a mark after each: the end of a field, or of a group."""
+    marks = np.full(len(portion.ends), ord(FIELD_END), dtype=np.uint8)
+    marks[size - 1 :: size] = ord("\n")
+    data = portion.data.copy()
+    data[portion.ends] = marks
+    steps = np.zeros(len(data), dtype=np.int8)
+    steps[portion.starts] = 1
+    steps[portion.ends[portion.ends < len(data) - 1] + 1] -= 1
+    return data[np.cumsum(steps, dtype=np.int8) > 0].tobytes()

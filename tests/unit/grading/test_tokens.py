@@ -1,0 +1,79 @@
+"""Flat arrays of tokens hold what lists of tokens would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_mlebench.grading import tokens
+from pytest_mlebench.grading.tokens import Lists, first, hashes, split, whole_numbers
+
+# white space of several kinds and lengths in UTF-8, no NUL: a submission with one is refused
+ALPHABET = st.characters(codec="utf-8", exclude_characters="\0\1\ufffd") | st.sampled_from(
+    " \t\n\x1c\x85\xa0\u2003\u3000ab17"
+)
+TEXTS = st.lists(st.text(ALPHABET, max_size=30), min_size=1, max_size=6)
+
+
+@pytest.fixture(autouse=True, params=[12, 1 << 17])
+def portions(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "PORTION_CHARS", request.param)
+        yield
+
+
+def _tokens(texts: list[str], separator: str | None) -> list[list[str]]:
+    found: list[list[str]] = [[] for _ in texts]
+    for portion in split(texts, separator):
+        for row, token in portion.texts():
+            found[row].append(token)
+    return found
+
+
+@given(TEXTS)
+@example(["", " ", "a  b", " a", "a "])
+def test_texts_are_split_as_str_split_does(texts: list[str]) -> None:
+    assert _tokens(texts, None) == [text.split() for text in texts]
+
+
+@given(TEXTS)
+@example(["", " ", "a  b", " a", "a "])
+def test_single_blanks_split_as_well(texts: list[str]) -> None:
+    texts = [text.replace("\n", "") for text in texts]  # a mark of ours, replaced where it occurs
+    assert _tokens(texts, " ") == [text.split(" ") for text in texts]
+
+
+@given(TEXTS, TEXTS)
+@example(["x" * 300, "x" * 300], ["x" * 299 + "y"])
+def test_hashes_are_equal_where_tokens_are(some: list[str], others: list[str]) -> None:
+    both = [*some, *others]
+    words = [word for text in both for word in text.split()]
+    numbers = hashes(both).values.tolist()
+    assert len(numbers) == len(words)
+    assert len(set(numbers)) == len(set(words)) == len(set(zip(words, numbers, strict=True)))
+
+
+@given(st.lists(st.lists(st.integers(-(10**20), 10**20), max_size=4), min_size=1, max_size=6))
+def test_whole_numbers_are_cut_to_the_limit(rows: list[list[int]]) -> None:
+    texts = [" ".join(map(str, row)) for row in rows]
+    found = whole_numbers(texts, 2**61, AssertionError)
+    assert found.counts.tolist() == [len(row) for row in rows]
+    limited = [max(-(2**61), min(number, 2**61)) for row in rows for number in row]
+    assert found.values.tolist() == limited
+
+
+@pytest.mark.parametrize("token", ["x", "1.5", "1e3", "--1", "9" * 5000])
+def test_what_is_no_whole_number_is_refused_by_row(token: str) -> None:
+    with pytest.raises(LookupError, match=r"^row 2$"):
+        whole_numbers(["1 2 3", "", f"4 5 6 {token}"], 99, lambda row: LookupError(f"row {row}"))
+
+
+def test_the_first_values_of_each_row_are_kept() -> None:
+    lists = hashes(["a b c", "", "d", "e f"])
+    kept = first(lists, 2)
+    assert kept.counts.tolist() == [2, 0, 1, 2]
+    assert kept.values.tolist() == hashes(["a b", "", "d", "e f"]).values.tolist()
+    assert Lists(kept.values, kept.counts).places.tolist() == [0, 1, 0, 0, 1]
