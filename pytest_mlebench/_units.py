@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from pytest_mlebench.errors import ConfigError
@@ -9,6 +10,7 @@ from pytest_mlebench.errors import ConfigError
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?)B?", re.IGNORECASE)
+_USD_DIGITS = 9  # after the point: less than what any token costs
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -81,3 +83,22 @@ def show_size(size: float) -> str:
 def show_count(number: float) -> str:
     """Return a plain number."""
     return str(int(number)) if number == int(number) else f"{number:g}"
+
+
+def show_usd(usd: float) -> str:
+    """Return ``$214.10``; of less than ten cents two digits that count."""
+    if usd and usd < 0.1:
+        return f"${usd:.{min(1 - math.floor(math.log10(usd)), _USD_DIGITS)}f}"
+    return f"${usd:,.2f}"
+
+
+def show_tokens(tokens: int) -> str:
+    """Return ``31.2 M tokens``, to three digits."""
+    if tokens < 1000:
+        return f"{tokens} {'token' if tokens == 1 else 'tokens'}"
+    size: float = tokens
+    for unit in ("k", "M"):
+        size /= 1000
+        if float(f"{size:.3g}") < 1000:
+            return f"{float(f'{size:.3g}'):g} {unit} tokens"
+    return f"{float(f'{size / 1000:.3g}'):.15g} G tokens"

@@ -95,6 +95,10 @@ class Agent:
         """Return the real key of every upstream by its name; never for the agent's eyes."""
         return {upstream.name: upstream.real_key(self.name, host) for upstream in self.models}
 
+    def describe_models(self) -> str | None:
+        """Return which models it reaches through the gateway, for a reader; None without any."""
+        return ", ".join(upstream.describe() for upstream in self.models) or None
+
     def secrets(self, host: Mapping[str, str] | None = None) -> frozenset[str]:
         """Return the values that came by ``${VAR}`` reference and must never be written down."""
         values = os.environ if host is None else host

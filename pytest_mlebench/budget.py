@@ -57,7 +57,10 @@ class Budget:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Budget:
-        """Return the budget that ``to_dict`` wrote."""
+        """Return the budget that ``to_dict`` wrote; anything else is a ValueError or TypeError."""
+        for key, value in data.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise ValueError(f"budget: {key} must be a positive number, given: {value!r}")
         return cls(**data)
 
 

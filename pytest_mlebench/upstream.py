@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from pytest_mlebench._references import referenced_names, resolve
 from pytest_mlebench.errors import ConfigError
@@ -86,6 +87,16 @@ class Upstream:
         return next(
             (price for pattern, price in self.prices.items() if fnmatchcase(model, pattern)), None
         )
+
+    def describe(self) -> str:
+        """Return where the models are and which of them are allowed, for a reader."""
+        host = urlsplit(self.url).netloc.rpartition("@")[2]
+        models = f" ({', '.join(self.allow)})" if self.is_restricted else ""
+        return f"{self.name} at {host}{models}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that is said of it, in JSON types; of the key, only the reference."""
+        return asdict(self)
 
     def real_key(self, agent: str, host: Mapping[str, str] | None = None) -> str:
         """Return the key with every ``${VAR}`` replaced by the host's value."""

@@ -14,13 +14,14 @@ import platform
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.agents.content import content_digest, file_digest
+from pytest_mlebench.budget import Budget
 
 SHOWN_DIGITS = 12  # of a digest, where people see it
 AGENT = "agent."
@@ -64,7 +65,7 @@ class Identity:
 def identify_agent(
     agent: Agent, *, hidden: Iterable[Path] = (), image: str | None = None
 ) -> Identity:
-    """Return what an agent is: its name, version, command, files, image and variables."""
+    """Return what an agent is: its name, version, command, files, image, variables and models."""
     facts = {
         "agent.name": agent.name,
         "agent.version": agent.version or "",
@@ -72,6 +73,8 @@ def identify_agent(
         "agent.env": f"{' '.join(sorted(agent.env))} {_digest(dict(agent.env))[:SHOWN_DIGITS]}",
         "agent.options": _digest([agent.runtime, agent.mounts, agent.devices, agent.privileged]),
     }
+    if agent.models:
+        facts["agent.models"] = _digest([upstream.to_dict() for upstream in agent.models])
     if agent.folder is not None:
         facts["agent.files"] = content_digest(agent.folder, hidden)
     if agent.build is not None:
@@ -81,6 +84,13 @@ def identify_agent(
     if agent.function is not None:
         facts["agent.function"] = _function(agent.function)
     return Identity(facts)
+
+
+def budget_facts(agent: Agent, budget: Budget) -> dict[str, str]:
+    """Return what a budget decides about an attempt; what all attempts share decides none."""
+    if not agent.models:
+        return {}
+    return {"budget": replace(budget, session_usd=None).describe()}
 
 
 def _word(agent: Agent, word: str) -> str:

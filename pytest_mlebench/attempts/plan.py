@@ -14,6 +14,7 @@ from typing import Any
 from pytest_mlebench._files import write_text
 from pytest_mlebench._toml import Table
 from pytest_mlebench.attempts.identity import Identity
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import PLAN, RunFolder
 from pytest_mlebench.reports.disclosure import Disclosure
@@ -34,8 +35,12 @@ class Plan:
     seeds: int = 1
     require: str = "pass"
     gates: tuple[str, ...] = ()
+    fail_over: str | None = None
     limits: Mapping[str, str] = field(default_factory=dict)  # those that options changed
     network: str | None = None
+    budget: Budget = field(default_factory=Budget)  # the bounds that the option sets
+    transcripts: bool = False
+    gpu_hour_usd: float | None = None
     sandbox: str = "auto"
     description: str = "ours"
     verify: bool = True
@@ -52,6 +57,7 @@ class Plan:
         return {
             "schema": SCHEMA,
             **asdict(self),
+            "budget": self.budget.to_dict(),
             "identity": None if self.identity is None else dict(self.identity.facts),
             "fingerprint": None if self.identity is None else self.identity.fingerprint,
             "expected": [key.to_dict() for key in self.expected],
@@ -81,7 +87,11 @@ class Plan:
             require=table.text("require", "pass"),
             gates=table.texts("gates", ()),
             limits=_texts(table, "limits") or {},
+            fail_over=table.text("fail_over", None),
             network=table.text("network", None),
+            budget=_budget(table),
+            transcripts=table.flag("transcripts", False),
+            gpu_hour_usd=table.number("gpu_hour_usd", None),
             sandbox=table.text("sandbox", "auto"),
             description=table.text("description", "ours"),
             verify=table.flag("verify", True),
@@ -127,6 +137,14 @@ def _of_disclosure(disclosure: Disclosure, expected: tuple[ItemKey, ...]) -> Pla
         expected=tuple(replace(key, agent=disclosure.agent or "") for key in expected),
         disclosure=disclosure,
     )
+
+
+def _budget(table: Table) -> Budget:
+    inner = table.table("budget", None)
+    try:
+        return Budget() if inner is None else Budget.from_dict(inner.take_all())
+    except (TypeError, ValueError) as problem:
+        raise table.error("budget", f"is damaged: {problem}") from None
 
 
 def _texts(table: Table, key: str) -> dict[str, str] | None:

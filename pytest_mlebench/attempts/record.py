@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
@@ -36,6 +37,8 @@ class Conditions:
     agent_version: str | None = None
     sandbox: str | None = None
     network: str | None = None
+    models: str | None = None  # that the agent reached through the gateway
+    budget: str | None = None  # of the attempt, for them
     limits: Limits | None = None
     description: str | None = None
     data: str = "unknown"  # how the dataset was verified
@@ -82,6 +85,7 @@ class AttemptRecord:
     ending: Ending | None = None
     grade: Grade | None = None
     error: str | None = None  # an infrastructure error, never the agent's fault
+    model_use: ModelUse | None = None  # None: nothing was counted
     snapshots: tuple[Snapshot, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
     superseded: bool = False  # another version of the agent ran anew in this one's place
@@ -119,6 +123,7 @@ class AttemptRecord:
             "ending": None if self.ending is None else self.ending.to_dict(),
             "grade": None if self.grade is None else self.grade.to_dict(),
             "error": self.error,
+            "model_use": None if self.model_use is None else self.model_use.to_dict(),
             "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
             "extra": dict(self.extra),
             "superseded": self.superseded,
@@ -129,6 +134,7 @@ class AttemptRecord:
         """Return the record that ``to_dict``, of this version or an earlier one, wrote."""
         ending = data["ending"] if data["schema"] >= 2 else data["outcome"]
         item, identity, grade = data.get("item"), data.get("identity"), data["grade"]
+        model_use = data.get("model_use")
         return cls(
             competition=data["competition"],
             seed=data["seed"],
@@ -143,6 +149,7 @@ class AttemptRecord:
             ending=Ending.from_dict(ending) if ending else None,
             grade=None if grade is None else Grade.from_dict(grade),
             error=data["error"],
+            model_use=None if model_use is None else ModelUse.from_dict(model_use),
             snapshots=tuple(Snapshot.from_dict(each) for each in data.get("snapshots", ())),
             extra=data.get("extra", {}),
             superseded=data.get("superseded", False),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_mlebench.attempts.plan import read_plan
 from pytest_mlebench.attempts.record import AttemptRecord, Run, read_attempts
+from pytest_mlebench.gateway.calls import has_calls, read_spending
+from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.reports.content import Content
@@ -43,7 +46,17 @@ def result_of(run: Run) -> Result:
         format_checks=0 if ending is None else ending.format_checks,
         snapshots=record.snapshots,
         fingerprint=record.fingerprint,
+        model_use=model_use_of(run),
+        gpus=len(record.conditions.gpus),
+        extra=record.extra,
     )
+
+
+def model_use_of(run: Run) -> ModelUse | None:
+    """Return what an attempt used of models; of one that was killed, what its calls tell."""
+    if run.record.model_use is not None or not has_calls(run.folder):
+        return run.record.model_use
+    return ModelUse(metered=read_spending(run.folder))
 
 
 def latest_attempts(folder: RunFolder) -> list[Run]:
@@ -51,27 +64,64 @@ def latest_attempts(folder: RunFolder) -> list[Run]:
 
     What another version of the agent has superseded is left out.
     """
+    return list(read_tries(folder).latest)
+
+
+@dataclass(frozen=True)
+class Tries:
+    """The tries of a run's attempts: those that count, and those that do not."""
+
+    latest: tuple[Run, ...]
+    others: tuple[Run, ...]  # that the benchmark spoilt, or a changed agent superseded
+
+    @property
+    def records(self) -> list[AttemptRecord]:
+        """Return the records of those that count."""
+        return [run.record for run in self.latest]
+
+    @property
+    def found(self) -> list[Found]:
+        """Return the results of those that count, each with what its item lost on the others."""
+        lost: dict[ItemKey, list[float | None]] = {}
+        for run in self.others:
+            if (use := model_use_of(run)) is not None:
+                lost.setdefault(item_of(run.record), []).append(use.usd)
+        found = []
+        for run in self.latest:
+            item, result = item_of(run.record), result_of(run)
+            if tries := lost.pop(item, None):  # once, though an item may have several attempts
+                usd = None if None in tries else math.fsum(each or 0.0 for each in tries)
+                result = replace(result, lost_usd=usd)
+            found.append((item, result))
+        return found
+
+
+def read_tries(folder: RunFolder) -> Tries:
+    """Return all tries of a run."""
     latest: dict[tuple[object, ...], Run] = {}
+    others: list[Run] = []
     for seed in folder.seeds():
         for run in read_attempts(seed):
             record = run.record
             key = (record.competition, record.seed, record.agent, record.item, record.fingerprint)
             before = latest.get(key)
             if record.superseded or (before and before.phase == "graded" != run.phase):
+                others.append(run)
                 continue
+            if before is not None:
+                others.append(before)
             latest[key] = run
-    return list(latest.values())
+    return Tries(tuple(latest.values()), tuple(others))
 
 
 def read_run_folder(path: Path) -> Content:
     """Return the results of a run, finished or not, and the conditions they came about under."""
     folder = RunFolder(path)
     plan = read_plan(folder)
-    runs = latest_attempts(folder)
-    found = [(item_of(run.record), result_of(run)) for run in runs]
-    records = [run.record for run in runs]
+    tries = read_tries(folder)
     return Content(
-        results=settle(plan.expected, found), disclosure=disclose(plan.disclosure, records)
+        results=settle(plan.expected, tries.found),
+        disclosure=disclose(plan.disclosure, tries.records),
     )
 
 
@@ -148,6 +198,8 @@ def disclose(base: Disclosure, records: Sequence[AttemptRecord]) -> Disclosure:
         image=_all(ending.image for ending in endings),
         sandbox=_all(each.sandbox for each in conditions),
         network=_all(each.network for each in conditions),
+        models=_all(each.models for each in conditions),
+        budget=_all(each.budget for each in conditions),
         description=_all(each.description for each in conditions),
         limits=_merged([each.describe() for each in limits]),
         deviations=_deviations(limits),

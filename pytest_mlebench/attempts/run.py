@@ -17,9 +17,10 @@ from typing import Any
 
 from pytest_mlebench import __version__
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.attempts.identity import Identity
+from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.instructions import instructions
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import (
     ConfigError,
@@ -27,6 +28,8 @@ from pytest_mlebench.errors import (
     InvalidSubmission,
     SandboxError,
 )
+from pytest_mlebench.gateway.model_use import model_use
+from pytest_mlebench.gateway.spending import Spending
 from pytest_mlebench.layout import SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
@@ -54,11 +57,13 @@ class Attempt:
     network: str
     description: str
     agent_identity: Identity
+    budget: Budget = field(default_factory=Budget)  # for the agent's models, if it has any
 
     @property
     def identity(self) -> Identity:
         """Return everything that decides the attempt, as texts."""
         facts = {f"limits.{key}": text for key, text in self.limits.describe().items()}
+        facts |= budget_facts(self.agent, self.budget)
         return self.agent_identity.with_facts(
             **facts,
             competition=self.dataset.competition.id,
@@ -94,6 +99,7 @@ class Circumstances:
     after: After
     snapshot_every: float | None = None
     rerun_changed: bool = False
+    transcripts: bool = False  # keep what is said in calls of models
     waiting: Callable[[str], object] = field(default=logger.info)
 
 
@@ -165,6 +171,8 @@ def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
             agent_version=attempt.agent.version,
             sandbox=attempt.sandbox.name,
             network=attempt.network,
+            models=attempt.agent.describe_models(),
+            budget=attempt.budget.describe() if attempt.agent.models else None,
             limits=attempt.limits,
             description=attempt.description,
             data=attempt.dataset.verified,
@@ -214,8 +222,11 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
     try:
         with _leased(attempt, job, run) as job_with_gpus:
             run.enter("running")
-            with _snapshots(job, run, circumstances.snapshot_every):
-                ending = attempt.sandbox.run(job_with_gpus)
+            with (
+                _snapshots(job, run, circumstances.snapshot_every),
+                _metered(attempt, job_with_gpus, run, circumstances.transcripts) as metered_job,
+            ):
+                ending = attempt.sandbox.run(metered_job)
         run.enter("collected", ending=ending)
     except InfrastructureError as error:
         run.enter("error", error=str(error))
@@ -248,6 +259,33 @@ def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
             conditions = replace(run.record.conditions, gpus=described)
             run.record = replace(run.record, conditions=conditions)
         yield replace(job, gpus=gpus)
+
+
+@contextlib.contextmanager
+def _metered(attempt: Attempt, job: Job, run: Run, transcripts: bool) -> Iterator[Job]:
+    """Yield the job with a gateway to the agent's models, if it has any; note what was used."""
+    spending: Spending | None = None
+    try:
+        if not attempt.agent.models:
+            yield job
+            return
+        # late on purpose: heavy, and only for agents with models
+        from pytest_mlebench.gateway.gateway import open_gateway
+
+        gateway = open_gateway(
+            attempt.agent,
+            job.folder,
+            run_folder=job.folder.parents[2],
+            budget=attempt.budget,
+            transcripts=transcripts,
+        )
+        try:
+            with gateway:
+                yield replace(job, services=(*job.services, gateway))
+        finally:  # also of an attempt that the benchmark spoils: it was spent all the same
+            spending = gateway.summary()
+    finally:
+        run.record = replace(run.record, model_use=model_use(spending, job.artefacts / "logs"))
 
 
 @contextlib.contextmanager

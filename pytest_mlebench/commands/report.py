@@ -83,7 +83,13 @@ def _show(report: Report) -> None:
         say(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     if conditions:
         say()
-    say_lines(summary_lines(report.results, report.membership, ascii_only=ascii_only()))
+    lines = summary_lines(
+        report.results,
+        report.membership,
+        ascii_only=ascii_only(),
+        gpu_hour_usd=report.disclosure.gpu_hour_usd,
+    )
+    say_lines(lines)
     if problems := problem_lines(report.results):
         say()
         say_lines(problems)

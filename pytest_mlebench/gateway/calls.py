@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage, total
 
 FILE = "calls.jsonl"
@@ -97,9 +98,21 @@ def read_calls(folder: Path) -> Iterator[Call]:
     if not path.is_file():
         return
     with path.open(encoding="utf-8") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if line.endswith("\n"):
-                yield Call.from_dict(json.loads(line))
+                yield _read_call(line, f"{path}, line {number}")
+
+
+def _read_call(line: str, where: str) -> Call:
+    try:
+        return Call.from_dict(json.loads(line))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{where}: is not a call: {type(error).__name__}: {error}") from None
+
+
+def has_calls(folder: Path) -> bool:
+    """Tell whether a gateway wrote anything down in the folder of an attempt."""
+    return (folder / FILE).is_file()
 
 
 def read_spending(folder: Path) -> Spending:

@@ -32,7 +32,7 @@ TOLERANCE = 0.01  # up to which two figures count as the same
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
-class BadUsage(Exception):
+class BadUsage(ValueError):
     """Say in one sentence why an agent's own figures cannot be used."""
 
 
@@ -65,9 +65,8 @@ class OwnUsage(OwnFigures):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> OwnUsage:
-        """Return the usage that ``to_dict`` wrote."""
-        models = {name: OwnFigures(**figures) for name, figures in data["models"].items()}
-        return cls(**(dict(data) | {"models": models}))
+        """Return the usage that ``to_dict`` wrote; raise BadUsage if it is anything else."""
+        return _usage(data)
 
 
 def read_own_usage(folder: Path) -> OwnUsage | None:
@@ -98,6 +97,10 @@ def parse_own_usage(content: bytes) -> OwnUsage:
         raise BadUsage(f"{FILE} is not valid JSON") from None
     if not isinstance(table, dict):
         raise BadUsage(f"{FILE} must be an object")
+    return _usage(table)
+
+
+def _usage(table: Mapping[str, Any]) -> OwnUsage:
     models = table.get("models")
     if models is not None and not isinstance(models, dict):
         raise BadUsage(f"{FILE}: models must be an object")

@@ -9,6 +9,7 @@ from operator import add
 from typing import Any
 
 from pytest_mlebench.budget import Budget
+from pytest_mlebench.gateway.figures import amount, tally, whole
 
 USD_DIGITS = 12  # after the point: a millionth of what a token costs
 
@@ -37,8 +38,8 @@ class Usage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, int]) -> Usage:
-        """Return the usage that ``to_dict`` wrote."""
-        return cls(**data)
+        """Return the usage that ``to_dict`` wrote; anything else is a ValueError or KeyError."""
+        return cls(*(whole(data[each.name], each.name) for each in fields(cls)))
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,18 @@ class ModelSpending:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ModelSpending:
-        """Return what ``to_dict`` wrote."""
-        return cls(**(dict(data) | {"usage": Usage.from_dict(data["usage"])}))
+        """Return what ``to_dict`` wrote; anything else is a ValueError or KeyError."""
+        usd = data["usd"]  # null is a price that nobody knows, and absent is damaged
+        return cls(
+            upstream=str(data["upstream"]),
+            model=str(data["model"]),
+            calls=whole(data["calls"], "calls"),
+            errors=whole(data["errors"], "errors"),
+            unmetered=whole(data["unmetered"], "unmetered"),
+            seconds=amount(data["seconds"], "seconds"),
+            usage=Usage.from_dict(data["usage"]),
+            usd=None if usd is None else amount(usd, "usd"),
+        )
 
 
 @dataclass(frozen=True)
@@ -158,10 +169,10 @@ class Spending:
         return cls(
             models=tuple(map(ModelSpending.from_dict, data["models"])),
             budget=Budget.from_dict(data["budget"]),
-            exhausted=tuple(data["exhausted"]),
-            refused=dict(data["refused"]),
-            problems=dict(data["problems"]),
-            transcripts_dropped=data["transcripts_dropped"],
+            exhausted=tuple(map(str, data["exhausted"])),
+            refused=tally(data["refused"], "refused"),
+            problems=tally(data["problems"], "problems"),
+            transcripts_dropped=whole(data["transcripts_dropped"], "transcripts_dropped"),
         )
 
 

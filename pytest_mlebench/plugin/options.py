@@ -45,6 +45,8 @@ OPTIONS = (
            choices=("pass", "median", "bronze", "silver", "gold")),
     Option("fail-under", "[SPLIT:]PERCENT", "fail the session when the any-medal rate of the "
            "split is lower; repeatable", repeatable=True),
+    Option("fail-over", "AMOUNT", "fail the session when its models cost more dollars than, for "
+           "example, 250usd, or when nobody knows what they cost"),
     Option("baseline", "REPORT.json", "compare with an earlier report, or the folder of a run, and "
            "fail the session on a significant regression"),
     Option("sandbox", "NAME", "where the agent runs: auto, docker or process (default: auto: "
@@ -57,6 +59,11 @@ OPTIONS = (
     Option("shm-size", "SIZE", "shared memory of one attempt (standard: 64GB)"),
     Option("network", "POLICY", "what the agent may reach: none, open or allow:HOST[,HOST] "
            "(default: what agent.toml says, else open)"),
+    Option("budget", "AMOUNT", "what an attempt may spend on its models: 20usd, 5Mtok, 2000calls, "
+           "or several with commas (default: what agent.toml says, else unlimited)"),
+    Option("transcripts", "WHETHER", "keep what is said in the calls of models: on or off "
+           "(default: off)", "off", choices=("on", "off")),
+    Option("gpu-hour-usd", "DOLLARS", "what an hour of a GPU costs, to be shown in the report"),
     Option("snapshot-every", "DURATION", "keep the submission as it changes while an agent runs, "
            "and grade what was kept after the run: score, medal and percentile over time "
            "(default: off)"),

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_mlebench import __version__
+from pytest_mlebench.agent import Agent, check_models
 from pytest_mlebench.attempts.cleanup import remove_workspaces
-from pytest_mlebench.attempts.identity import Identity
+from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
 from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.attempts.results import item_of, latest_attempts
@@ -42,17 +43,19 @@ class OpenRun:
 def open_run(session: MleSession) -> OpenRun:
     """Refuse what cannot work, then make or resume the run's folder."""
     notes = tuple(dict.fromkeys((*_sandbox_notes(session), *_choices(session))))
-    if session.settings.prepare == "only" and session.settings.gates:
+    settings = session.settings
+    gates = [*settings.gates, *(() if settings.spending_gate is None else [settings.spending_gate])]
+    if settings.prepare == "only" and gates:
         raise ConfigError(
-            f"{session.settings.gates[0].given} has nothing to judge with --mle-prepare=only, "
+            f"{gates[0].given} has nothing to judge with --mle-prepare=only, "
             "which runs no agent: leave one of them out"
         )
-    if session.settings.missing == "fail":
+    if settings.missing == "fail":
         _refuse_unprepared(session)
     lock = _hold(session)
     try:
         plan, done = _planned(session, notes)
-        write_plan(session.settings.run, plan)
+        write_plan(settings.run, plan)
     except BaseException as error:
         lock.release()
         if isinstance(error, OSError):
@@ -72,10 +75,28 @@ def _sandbox_notes(session: MleSession) -> list[str]:
         return []
     agent = session.agent
     agent.environment()
+    _refuse_models(session, agent)
     notes = list(agent.notes)
     for limits in distinct_limits(session):
         notes += session.sandbox(agent).preflight(agent, limits, session.network(agent))
     return notes
+
+
+def _refuse_models(session: MleSession, agent: Agent) -> None:
+    """Refuse a budget without models, a key that is not exported, a gateway that cannot start."""
+    session.budget(agent)
+    if not agent.models:
+        return
+    check_models(agent, f"agent {agent.name!r}")
+    agent.model_keys()
+    try:
+        # late on purpose: heavy, and only for agents with models
+        from pytest_mlebench.gateway import gateway  # noqa: F401  # all that matters: it is there
+    except ImportError as missing:
+        raise ConfigError(
+            f"the models of agent {agent.name!r} need the package {missing.name}, which is not "
+            f"installed: pip install {missing.name}"
+        ) from None
 
 
 def _choices(session: MleSession) -> list[str]:
@@ -209,6 +230,7 @@ def _identity(session: MleSession) -> Identity | None:
         sandbox=session.sandbox(agent).name,
         network=session.network(agent),
         description=settings.description,
+        **budget_facts(agent, session.budget(agent)),
         verify="on" if settings.verify else "off",
     )
 
@@ -224,6 +246,7 @@ def _disclosure(
         competitions=settings.competitions,
         seeds=settings.seeds,
         require=settings.require,
+        gpu_hour_usd=settings.gpu_hour_usd,
         plugin_version=__version__,
         started=stamp(time.time()),
         notes=notes,
@@ -238,6 +261,8 @@ def _disclosure(
         fingerprint=identity.agent_fingerprint,
         sandbox=session.sandbox(agent).name,
         network=session.network(agent),
+        models=agent.describe_models(),
+        budget=session.budget(agent).describe() if agent.models else None,
         description=settings.description,
         limits={} if limits is None else limits.describe(),
         deviations={} if limits is None else limits.deviations(STANDARD),

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_mlebench._files import short_path
 from pytest_mlebench.attempts.plan import write_plan
-from pytest_mlebench.attempts.results import disclose, item_of, latest_attempts, result_of, settle
+from pytest_mlebench.attempts.results import disclose, read_tries, settle
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.preflight import OpenRun, open_run, stamp
@@ -27,7 +27,7 @@ from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.reports.summary import Line
 
-_ASKING = ("fail-under", "baseline", "report")  # options that are about results
+_ASKING = ("fail-under", "fail-over", "baseline", "report")  # options that are about results
 
 
 class ResultsLog:
@@ -96,6 +96,7 @@ class ResultsLog:
         named = [gate.split for gate in gates if gate.split is not None]
         membership = self.report.membership.including(self.session.registry, named)
         self.missed += check_gates(gates, self.report.results, membership)
+        self._judge_spending(self.report)
         self._compare(self.report)
         if self.missed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -127,11 +128,10 @@ class ResultsLog:
         """Return the report of the run: what is on disk, and what this session has found."""
         if self.run is None:
             raise ValueError("the run is not open")
-        attempts = latest_attempts(self.session.settings.run)
-        found = [(item_of(run.record), result_of(run)) for run in attempts]
-        results = settle(self.run.plan.expected, [*found, *self.found])
+        tries = read_tries(self.session.settings.run)
+        results = settle(self.run.plan.expected, [*self.found, *tries.found])
         disclosure = replace(
-            disclose(self.run.plan.disclosure, [run.record for run in attempts]),
+            disclose(self.run.plan.disclosure, tries.records),
             finished=stamp(time.time()),
             extra=self._extra(),
         )
@@ -151,6 +151,11 @@ class ResultsLog:
                 self.written.append(path)
             except MlebenchError as error:
                 self.missed.append(str(error))
+
+    def _judge_spending(self, report: Report) -> None:
+        gate = self.session.settings.spending_gate
+        if gate is not None and (sentence := gate.judge(report.results)) is not None:
+            self.missed.append(sentence)
 
     def _compare(self, report: Report) -> None:
         """Compare with the baseline; a significant fall of the medal rate is a missed bar."""

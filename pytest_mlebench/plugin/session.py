@@ -11,6 +11,7 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.identity import Identity, identify_agent
 from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.attempts.results import result_of
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError, UnknownName
@@ -80,6 +81,15 @@ class MleSession:
     def network(self, agent: Agent) -> str:
         """Return the network policy: the option's, else the agent's, else open."""
         return self.settings.network or agent.network or "open"
+
+    def budget(self, agent: Agent) -> Budget:
+        """Return what an attempt may spend on its models: the agent's bounds, or the option's."""
+        if self.settings.budget and not agent.models:
+            raise ConfigError(
+                f"--mle-budget bounds what agent {agent.name!r} spends on models, and it has none: "
+                "give it a [models.NAME], for only calls through it can be counted"
+            )
+        return agent.budget.overridden_by(self.settings.budget)
 
     def limits(
         self, competition: Competition, agent: Agent, node: pytest.Item | None = None
@@ -163,6 +173,7 @@ class MleSession:
             network=self.network(agent),
             description=self.settings.description,
             agent_identity=self.identity(agent),
+            budget=self.budget(agent),
         )
         folder = self.settings.run.seed(dataset.competition.id, seed)
         run = run_attempt(attempt, folder, self._circumstances())
@@ -206,6 +217,7 @@ class MleSession:
             after=after,
             snapshot_every=settings.snapshot_every,
             rerun_changed=settings.rerun_changed,
+            transcripts=settings.transcripts,
         )
 
     def _make_sandbox(self, name: str) -> Sandbox:

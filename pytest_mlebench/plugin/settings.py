@@ -5,6 +5,7 @@ A run that is resumed by its name takes what is not said from its plan.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,14 @@ import pytest
 
 from pytest_mlebench.agent import parse_network
 from pytest_mlebench.attempts.plan import Plan, read_plan
+from pytest_mlebench.budget import Budget, parse_budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT, names_in, registry, seeds_from
 from pytest_mlebench.reports.gates import Gate, parse_fail_under
+from pytest_mlebench.reports.spending_gate import SpendingGate, parse_fail_over
 from pytest_mlebench.store.location import default_store
 
 WORKER_KEY = "mle_settings"  # in what xdist gives its workers
@@ -39,9 +42,13 @@ class Settings:
     seeds: int
     require: str
     gates: tuple[Gate, ...]
+    spending_gate: SpendingGate | None
     baseline: Path | None
     limits: Mapping[str, str]  # the limits that options change, by their keys in a limits table
     network: str | None
+    budget: Budget  # the bounds that the option sets
+    transcripts: bool
+    gpu_hour_usd: float | None
     snapshot_every: float | None
     sandbox: str
     prepare: str
@@ -88,8 +95,12 @@ class Settings:
             seeds=self.seeds,
             require=self.require,
             gates=tuple(gate.value for gate in self.gates),
+            fail_over=None if self.spending_gate is None else self.spending_gate.value,
             limits=self.limits,
             network=self.network,
+            budget=self.budget,
+            transcripts=self.transcripts,
+            gpu_hour_usd=self.gpu_hour_usd,
             sandbox=self.sandbox,
             description=self.description,
             verify=self.verify,
@@ -97,7 +108,10 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings in types that xdist can send to a worker."""
-        plain = asdict(self) | {"gates": [gate.value for gate in self.gates]}
+        plain = asdict(self) | {
+            "gates": [gate.value for gate in self.gates],
+            "spending_gate": None if self.spending_gate is None else self.spending_gate.value,
+        }
         return {key: _sendable(value) for key, value in plain.items()}
 
     @classmethod
@@ -108,6 +122,8 @@ class Settings:
             values[name] = tuple(values[name])
         values |= {
             "gates": tuple(parse_fail_under(gate) for gate in values["gates"]),
+            "spending_gate": parse_fail_over(values["spending_gate"]),
+            "budget": Budget(**values["budget"]),
             "store": Path(values["store"]),
             "run_path": Path(values["run_path"]),
             "baseline": values["baseline"] and Path(values["baseline"]),
@@ -152,9 +168,13 @@ def _given(config: pytest.Config, run_path: Path) -> Settings:
         seeds=seeds_from(given("seeds"), "--mle-seeds"),
         require=given("require"),
         gates=tuple(parse_fail_under(value, known) for value in given("fail-under")),
+        spending_gate=parse_fail_over(given("fail-over")),
         baseline=_baseline(config, given("baseline")),
         limits={key: str(v) for name, key in options.LIMITS.items() if (v := given(name))},
         network=network and parse_network(network, "--mle-network"),
+        budget=parse_budget(budget) if (budget := given("budget")) else Budget(),
+        transcripts=given("transcripts") == "on",
+        gpu_hour_usd=_gpu_hour_usd(given("gpu-hour-usd")),
         snapshot_every=_snapshot_every(given("snapshot-every")),
         sandbox=given("sandbox"),
         prepare=given("prepare"),
@@ -193,8 +213,12 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan | None) -> 
         seeds=plan.seeds,
         require=settings.require if said("require") else plan.require,
         gates=settings.gates if said("fail-under") else gates,
+        spending_gate=settings.spending_gate or parse_fail_over(plan.fail_over),
         limits={**plan.limits, **settings.limits},
         network=settings.network or plan.network,
+        budget=plan.budget.overridden_by(settings.budget),
+        transcripts=settings.transcripts if said("transcripts") else plan.transcripts,
+        gpu_hour_usd=settings.gpu_hour_usd if said("gpu-hour-usd") else plan.gpu_hour_usd,
         sandbox=settings.sandbox if said("sandbox") else plan.sandbox,
         description=settings.description if said("description") else plan.description,  # type: ignore[arg-type]  # checked when it was planned
         verify=settings.verify if said("verify") else plan.verify,
@@ -217,6 +241,18 @@ def _tests(config: pytest.Config) -> tuple[str, ...]:
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return ()
     return tuple(config.args)
+
+
+def _gpu_hour_usd(value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        price = float(value)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < math.inf:
+        raise ConfigError(f"--mle-gpu-hour-usd must be a price in dollars, given: {value}")
+    return price
 
 
 def _snapshot_every(value: str | None) -> float | None:

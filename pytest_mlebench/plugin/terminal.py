@@ -39,6 +39,7 @@ class Terminal:
         ]
         if not session.agent_is_overridden and settings.ids:
             lines += self._limit_lines(distinct_limits(session)[0])
+            lines += self._model_lines()
         run = self.log.run
         lines += [*(() if run is None else run.notes), f"data: {short_path(settings.store)}"]
         lines.append(f"run: {short_path(settings.run_path)}")
@@ -87,7 +88,12 @@ class Terminal:
             return
         encoding = getattr(terminal._tw._file, "encoding", "") or ""
         ascii_only = "utf" not in encoding.lower()
-        lines = summary_lines(report.results, report.membership, ascii_only=ascii_only)
+        lines = summary_lines(
+            report.results,
+            report.membership,
+            ascii_only=ascii_only,
+            gpu_hour_usd=report.disclosure.gpu_hour_usd,
+        )
         problems = problem_lines(report.results)
         for line in (*lines, *self.log.comparison):
             terminal.write_line(line.text, **line.markup)
@@ -96,6 +102,14 @@ class Terminal:
         for line in problems:
             terminal.write_line(line.text, **line.markup)
         terminal.write_line("")
+
+    def _model_lines(self) -> list[str]:
+        """Return which models the agent reaches through the gateway, and what it may spend."""
+        agent = self.session.agent
+        if not agent.models:
+            return []
+        budget = self.session.budget(agent).describe()
+        return [f"models: {agent.describe_models()}", f"budget: {budget}"]
 
     def _limit_lines(self, limits: Limits) -> list[str]:
         """Return the limits, and every deviation from the standard of the benchmark or the demo."""

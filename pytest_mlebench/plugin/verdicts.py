@@ -158,6 +158,16 @@ def _properties(result: Result) -> list[tuple[str, object]]:
             "mle_median": grade.median,
             "mle_lower_is_better": grade.lower_is_better,
         }
+    if (use := result.model_use) is not None:
+        facts |= {
+            "mle_input_tokens": use.input_tokens,
+            "mle_output_tokens": use.output_tokens,
+            "mle_model_calls": use.calls,
+            "mle_usd": use.usd,  # none where some of it is not known, which is not zero
+            "mle_known_usd": use.known_usd,
+            "mle_usd_source": use.source,
+            "mle_model_notes": "; ".join(use.notes) or None,
+        }
     facts |= {
         "mle_problem": result.problem,
         "mle_fingerprint": result.fingerprint,

@@ -23,6 +23,9 @@ class Disclosure:
     image: str | None = None  # the digest
     sandbox: str | None = None
     network: str | None = None
+    models: str | None = None  # that the agent reached through the gateway
+    budget: str | None = None  # of an attempt, for them
+    gpu_hour_usd: float | None = None  # what an hour of a GPU is reckoned with
     description: str | None = None  # whose description the agent was given
     limits: Mapping[str, str] = field(default_factory=dict)  # as Limits.describe() has them
     deviations: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (is, standard)
@@ -56,6 +59,8 @@ class Disclosure:
             elif name in _TABLES:
                 inner = table.table(name, None)
                 values[name] = {} if inner is None else inner.take_all()
+            elif name == "gpu_hour_usd":
+                values[name] = table.number(name, None)
             elif name == "seeds":
                 seeds = table.number(name, None)
                 values[name] = None if seeds is None else int(seeds)
@@ -64,6 +69,14 @@ class Disclosure:
         values["deviations"] = _pairs(values["deviations"], where)
         return cls(**values)
 
+    def _reach(self, network: str) -> str:
+        """Return what the agent could reach."""
+        if self.models is None:
+            return network
+        if network == "none":
+            return "none; through the gateway its models, and nothing else"
+        return f"{network}; its models through the gateway"
+
     def lines(self) -> list[str]:
         """Return the disclosure for a person, a line each, without what is not known."""
         shown = {
@@ -71,7 +84,9 @@ class Disclosure:
             "fingerprint": self.fingerprint,
             "image": self.image,
             "sandbox": self.sandbox,
-            "network": self.network,
+            "network": self.network and self._reach(self.network),
+            "models": self.models,
+            "budget": self.budget,
             "description": self.description,
             "limits": _join(self.limits),
             "not standard": "; ".join(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import BENCHMARK
+from pytest_mlebench.reports.costs import Costs, costs_of
 from pytest_mlebench.reports.membership import ALL, APART, SELECTED, Membership
 from pytest_mlebench.reports.results import Result
 
@@ -72,6 +73,7 @@ class SplitRates:
     rates: Mapping[str, Rate]
     leaky: int
     without_leaks: Rate | None  # the any-medal rate of the rest; None where nothing leaks
+    costs: Costs
     agent: str = ""
     conditions: str = ""
 
@@ -102,6 +104,7 @@ class SplitRates:
             **{name: rate.to_dict() for name, rate in self.rates.items()},
             "leaky_competitions": self.leaky,
             "any_medal_without_leaks": None if rest is None else rest.to_dict(),
+            "costs": self.costs.to_dict(),
         }
 
 
@@ -144,6 +147,7 @@ def rates_of(name: str, results: Sequence[Result], of: int, leaky: frozenset[str
         rates={measure: rate(results, hit) for measure, hit in MEASURES.items()},
         leaky=len(ids & leaky),
         without_leaks=rate(tight, medal) if tight and len(tight) < len(results) else None,
+        costs=costs_of(results),
         agent=results[0].agent,
         conditions=results[0].conditions,
     )

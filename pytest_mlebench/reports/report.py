@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.costs import Costs, costs_of
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.rates import SplitRates, rates_by_split
@@ -166,10 +167,21 @@ class Report:
         """Return the rates of every split that the report concerns, agent by agent."""
         return tuple(row for block in self.blocks for row in rates_by_split(block, self.membership))
 
+    @cached_property
+    def costs(self) -> Costs:
+        """Return what all attempts used of models and machines."""
+        return costs_of(self.results)
+
+    @property
+    def gpu_usd(self) -> float | None:
+        """Return what the GPUs cost, if their price is known."""
+        price = self.disclosure.gpu_hour_usd
+        return None if price is None else price * self.costs.gpu_hours
+
     @property
     def agent_hours(self) -> float:
         """Return how long the agents ran in total."""
-        return sum(result.agent_seconds or 0.0 for result in self.results) / 3600
+        return self.costs.agent_hours
 
     @property
     def format_checks(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
 from pytest_mlebench._toml import Table
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.medals import Medal
 
@@ -62,6 +63,15 @@ class Result:
     format_checks: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     fingerprint: str | None = None  # of everything that decided the attempt
+    model_use: ModelUse | None = None  # None: neither a gateway nor the agent counted anything
+    lost_usd: float | None = 0.0  # on models, in tries that do not count; None: not known
+    gpus: int = 0  # that the attempt had
+    extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
+
+    @property
+    def ran(self) -> bool:
+        """Tell whether an agent ran at all, whatever came of it."""
+        return self.status in ("graded", "failed") or self.run is not None
 
     @property
     def key(self) -> ItemKey:
@@ -105,6 +115,10 @@ class Result:
             "format_checks": self.format_checks,
             "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
             "fingerprint": self.fingerprint,
+            "model_use": None if self.model_use is None else self.model_use.to_dict(),
+            "lost_usd": self.lost_usd,
+            "gpus": self.gpus,
+            "extra": dict(self.extra),
         }
 
     @classmethod
@@ -127,6 +141,10 @@ class Result:
             format_checks=_count(table, "format_checks", 0),
             snapshots=tuple(_snapshot(each) for each in table.tables("snapshots")),
             fingerprint=table.text("fingerprint", None),
+            model_use=_model_use(data, table),
+            lost_usd=_lost_usd(data, table),
+            gpus=_count(table, "gpus", 0),
+            extra=_extra(data, table),
         )
         if (status == "graded") != result.valid:
             raise table.error("outcome", f"is {status!r}, which the grade contradicts")
@@ -228,6 +246,31 @@ def _grade(table: Table, competition: str) -> Grade:
     if grade.medal and not grade.valid:
         raise table.error("medal", f"is {medal!r}, but there is no score")
     return grade
+
+
+def _model_use(data: object, table: Table) -> ModelUse | None:
+    """Return the figures of models, read from the data: there, null is what nobody knows."""
+    if table.table("model_use", None) is None or not isinstance(data, Mapping):
+        return None
+    try:
+        return ModelUse.from_dict(data["model_use"])
+    except ValueError as problem:
+        raise table.error("model_use", str(problem)) from None
+
+
+def _lost_usd(data: object, table: Table) -> float | None:
+    if isinstance(data, Mapping) and "lost_usd" in data and data["lost_usd"] is None:
+        return None
+    lost = table.number("lost_usd", 0.0)
+    if lost < 0:
+        raise table.error("lost_usd", f"must be zero or more, given: {lost}")
+    return lost
+
+
+def _extra(data: object, table: Table) -> Mapping[str, Any]:
+    """Return what hooks added, as they added it, null included."""
+    has_any = table.table("extra", None) is not None and isinstance(data, Mapping)
+    return dict(data["extra"]) if has_any and isinstance(data, Mapping) else {}
 
 
 def _snapshot(table: Table) -> Snapshot:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.cost_text import cost_lines
+from pytest_mlebench.reports.costs import costs_of
 from pytest_mlebench.reports.membership import ALL, Membership
 from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split
 from pytest_mlebench.reports.results import Result, block_name, blocks_of
@@ -40,9 +42,13 @@ class Line:
 
 
 def summary_lines(
-    results: Sequence[Result], membership: Membership, *, ascii_only: bool = False
+    results: Sequence[Result],
+    membership: Membership,
+    *,
+    ascii_only: bool = False,
+    gpu_hour_usd: float | None = None,
 ) -> list[Line]:
-    """Return the whole summary: for each agent the rates of its splits, then every competition."""
+    """Return the whole summary: each agent's rates, competitions, and what its attempts cost."""
     if not results:
         return [Line("nothing was run")]
     blocks = blocks_of(results)
@@ -53,6 +59,8 @@ def summary_lines(
         rates = rates_by_split(block, membership)
         lines += [*rate_lines(rates, ascii_only=ascii_only), Line("")]
         lines += [*competition_lines(block, membership), Line("")]
+        if costs := cost_lines(costs_of(block), gpu_hour_usd):
+            lines += [*map(Line, costs), Line("")]
     return lines[:-1]
 
 

@@ -31,6 +31,7 @@ def test_every_key_of_the_schema_is_described(tmp_path: Path) -> None:
         *data["membership"],
         *data["rates"][0],
         *data["rates"][0]["any_medal"],
+        *data["costs"]["total"],
         *data["results"][0],
         *data["results"][0]["grade"],
     }

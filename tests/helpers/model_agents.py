@@ -98,3 +98,29 @@ for process in os.listdir("/proc"):
 print("read", read, "files")
 print("found", found)
 """
+
+# Makes CALLS calls of MODEL with nothing but the standard library, notes how each ended, and
+# hands in the sample submission.
+COUNTING = """
+import json, os, shutil, urllib.error, urllib.request
+statuses = []
+for _ in range(int(os.environ["CALLS"])):
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps({"model": os.environ["MODEL"], "max_tokens": 20, "messages": []}).encode(),
+        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"],
+         "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            answer.read()
+            statuses.append(answer.status)
+    except urllib.error.HTTPError as refusal:
+        statuses.append(refusal.code)
+print("statuses", statuses)
+if "USAGE" in os.environ:
+    with open(os.environ["LOGS_DIR"] + "/usage.json", "w") as file:
+        file.write(os.environ["USAGE"])
+shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
+            os.environ["SUBMISSION_DIR"] + "/submission.csv")
+"""

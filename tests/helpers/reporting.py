@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_mlebench.gateway.model_use import ModelUse
+from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.results import Result
@@ -125,3 +127,10 @@ def write_submission(path: Path, error: float = 0) -> Path:
     rows = (f"{number},{number / 10 + error}\n" for number in range(80, 100))
     path.write_text("id,y\n" + "".join(rows))
     return path
+
+
+def spent(usd: float | None, tokens: int = 1000, *, unmetered: int = 0) -> ModelUse:
+    """Return what a gateway counted of one model; None is a price that nobody knows."""
+    usage = Usage(input_tokens=tokens)
+    one = ModelSpending("openai", "gpt-5", calls=2, unmetered=unmetered, usage=usage, usd=usd)
+    return ModelUse(metered=Spending(models=(one,)))

@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from pytest_mlebench._units import parse_duration, parse_size, show_duration, show_size
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions
+from pytest_mlebench.budget import Budget
+from pytest_mlebench.gateway.model_use import ModelUse
+from pytest_mlebench.gateway.own_usage import OwnFigures, OwnUsage
+from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage
 from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.medals import Medal
@@ -39,6 +43,50 @@ snapshots = st.builds(
     medal=medals,
     above_median=st.booleans(),
     percentile=st.none() | numbers,
+    problem=st.none() | texts,
+)
+
+
+dollars = st.floats(min_value=0, max_value=10**9)
+own_figures = {
+    "input_tokens": st.none() | counts,
+    "output_tokens": st.none() | counts,
+    "usd": st.none() | dollars,
+}
+model_uses = st.builds(
+    ModelUse,
+    metered=st.none()
+    | st.builds(
+        Spending,
+        models=st.lists(
+            st.builds(
+                ModelSpending,
+                upstream=words,
+                model=texts,
+                calls=counts,
+                errors=counts,
+                unmetered=counts,
+                seconds=dollars,
+                usage=st.builds(Usage, *(counts for _ in fields(Usage))),
+                usd=st.none() | dollars,
+            ),
+            max_size=2,
+        ).map(tuple),
+        budget=st.builds(
+            Budget, usd=st.none() | st.floats(0.01, 100), calls=st.none() | st.just(7)
+        ),
+        exhausted=st.lists(words, max_size=2).map(tuple),
+        refused=st.dictionaries(words, counts, max_size=2),
+        problems=st.dictionaries(words, counts, max_size=2),
+        transcripts_dropped=counts,
+    ),
+    reported=st.none()
+    | st.builds(
+        OwnUsage,
+        **own_figures,
+        steps=st.none() | counts,
+        models=st.dictionaries(words, st.builds(OwnFigures, **own_figures), max_size=2),
+    ),
     problem=st.none() | texts,
 )
 
@@ -83,6 +131,10 @@ def results(draw: st.DrawFn) -> Result:
         format_checks=draw(counts),
         snapshots=tuple(draw(st.lists(snapshots, max_size=2))),
         fingerprint=draw(st.none() | words),
+        model_use=draw(st.none() | model_uses),
+        lost_usd=draw(st.none() | dollars),
+        gpus=draw(st.integers(0, 8)),
+        extra=draw(st.dictionaries(words, st.none() | texts, max_size=2)),
     )
 
 
@@ -120,6 +172,7 @@ records = st.builds(
     ending=st.none() | endings,
     grade=st.none() | grades(),
     error=st.none() | texts,
+    model_use=st.none() | model_uses,
     snapshots=st.lists(snapshots, max_size=2).map(tuple),
     extra=st.dictionaries(words, texts, max_size=2),
     superseded=st.booleans(),

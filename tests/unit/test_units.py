@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_mlebench._units import parse_duration, parse_size, show_duration
+from pytest_mlebench._units import (
+    parse_duration,
+    parse_size,
+    show_duration,
+    show_tokens,
+    show_usd,
+)
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import STANDARD, Limits
 
@@ -63,3 +69,21 @@ def test_an_unknown_limit_suggests_a_known_one() -> None:
 def test_what_is_shown_can_be_read_again() -> None:
     for seconds in (1, 59, 60, 3_661, 86_400):
         assert parse_duration(show_duration(seconds), "--x") == seconds
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(0, "$0.00"), (214.1, "$214.10"), (1234567.891, "$1,234,567.89"), (0.05, "$0.050"),
+     (0.000264, "$0.00026"), (1e-12, "$0.000000000")],
+)  # fmt: skip
+def test_dollars_are_shown(usd: float, shown: str) -> None:
+    assert show_usd(usd) == shown
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [(0, "0 tokens"), (1, "1 token"), (999, "999 tokens"), (1000, "1 k tokens"),
+     (999_999, "1 M tokens"), (31_200_000, "31.2 M tokens"), (5 * 10**12, "5000 G tokens")],
+)  # fmt: skip
+def test_tokens_are_shown(tokens: int, shown: str) -> None:
+    assert show_tokens(tokens) == shown

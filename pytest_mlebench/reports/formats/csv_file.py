@@ -6,6 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
+from pytest_mlebench.gateway.model_use import ModelUse
+from pytest_mlebench.reports.costs import costs_of
 from pytest_mlebench.reports.results import Result
 
 if TYPE_CHECKING:
@@ -36,6 +38,16 @@ COLUMNS = (
     "agent",
     "conditions",
     "fingerprint",
+    "input_tokens",
+    "output_tokens",
+    "model_calls",
+    "unmetered_calls",
+    "usd",
+    "known_usd",
+    "usd_source",
+    "lost_usd",
+    "gpus",
+    "gpu_hours",
 )
 
 
@@ -68,8 +80,26 @@ def _row(result: Result, report: Report) -> dict[str, object]:
         "agent": _harmless(result.agent),
         "conditions": result.conditions,
         "fingerprint": result.fingerprint,
+        **_costs(result),
     }
     return {name: str(v).lower() if isinstance(v, bool) else v for name, v in row.items()}
+
+
+def _costs(result: Result) -> dict[str, object]:
+    """Return the figures of models and GPUs; an empty cell is a figure that nobody knows."""
+    use = ModelUse() if result.model_use is None else result.model_use
+    return {
+        "input_tokens": use.input_tokens,
+        "output_tokens": use.output_tokens,
+        "model_calls": use.calls,
+        "unmetered_calls": None if use.metered is None else use.unmetered,
+        "usd": use.usd,
+        "known_usd": use.known_usd,
+        "usd_source": use.source,
+        "lost_usd": result.lost_usd,
+        "gpus": result.gpus,
+        "gpu_hours": costs_of([result]).gpu_hours,
+    }
 
 
 def _harmless(text: str | None) -> str | None:

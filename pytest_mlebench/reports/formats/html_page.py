@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from pytest_mlebench._units import show_duration, show_size
 from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
+from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
 from pytest_mlebench.reports.over_time import HEAD, after, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES
 from pytest_mlebench.reports.results import Result, named
@@ -55,6 +57,7 @@ def render(report: Report) -> str:
         _rates(report),
         "<h2>Competitions</h2>",
         _competitions(report),
+        _costs(report),
         _over_time(report.results),
         _problems(report.results),
         "<h2>Disclosure</h2>",
@@ -143,6 +146,18 @@ def _samples(result: Result) -> Iterable[tuple[float, float]]:
                 yield float(sample["t"]), float(sample["memory"])
             except (ValueError, KeyError, TypeError):  # cut off by a kill
                 return
+
+
+def _costs(report: Report) -> str:
+    """Return what the attempts used of models and machines, where there is anything to show."""
+    lines = cost_lines(report.costs, report.disclosure.gpu_hour_usd)
+    if not lines:
+        return ""
+    rows = [[*map(escape, row)] for row in cost_rows(report)]
+    text = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in cost_notes(report.results))
+    more = f"<ul>{notes}</ul>" if notes else ""
+    return f"<h2>Costs</h2>{text}" + _table(HEAD_OF_COSTS, rows, first_number=1) + more
 
 
 def _over_time(results: Sequence[Result]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.content import Content
+from pytest_mlebench.reports.costs import costs_by_competition
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.results import ItemKey, Result, json_table
@@ -33,9 +34,24 @@ def render(report: Report) -> str:
         },
         "membership": report.membership.to_dict(),
         "rates": [row.to_dict() for row in report.rates],
+        "costs": _costs(report),
         "results": [result.to_dict() for result in report.results],
     }
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _costs(report: Report) -> dict[str, Any]:
+    """Return what everything cost together, and each competition of each agent."""
+    competitions = [
+        {"agent": block[0].agent, "conditions": block[0].conditions, "competition": name}
+        | costs.to_dict()
+        for block in report.blocks
+        for name, costs in costs_by_competition(block).items()
+    ]
+    return {
+        "total": report.costs.to_dict() | {"gpu_usd": report.gpu_usd},
+        "competitions": competitions,
+    }
 
 
 def load_json(path: Path) -> Any:

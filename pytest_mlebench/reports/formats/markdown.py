@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
+from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
 from pytest_mlebench.reports.over_time import HEAD, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
 from pytest_mlebench.reports.results import Result, named
@@ -28,6 +30,7 @@ def render(report: Report) -> str:
             ("competition", "split", "seed", "outcome", "score", "medal", "percentile", "leak"),
             [_row(result, report) for result in report.results],
         ),
+        _costs(report),
         _over_time(report.results),
         _problems(report.results),
         "## Disclosure",
@@ -93,6 +96,20 @@ def _row(result: Result, report: Report) -> list[str]:
         "" if percentile is None else f"{percentile:.1f}",
         report.membership.leak(result.competition),
     ]
+
+
+def _costs(report: Report) -> str:
+    lines = cost_lines(report.costs, report.disclosure.gpu_hour_usd)
+    if not lines:
+        return ""
+    rows = [[*map(escape, row)] for row in cost_rows(report)]
+    notes = "\n".join(f"- {escape(note)}" for note in cost_notes(report.results))
+    parts = [
+        "## Costs",
+        "\n".join(f"- {escape(line)}" for line in lines),
+        table(HEAD_OF_COSTS, rows),
+    ]
+    return "\n\n".join(filter(None, (*parts, notes)))
 
 
 def _over_time(results: Sequence[Result]) -> str:
