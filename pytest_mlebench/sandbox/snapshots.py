@@ -30,7 +30,7 @@ from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.collect import SUBMISSION, read_submission
 
 FOLDER = "snapshots"
-MOST = 200  # snapshots of an attempt; each is an open file while the agent runs
+MAX_SNAPSHOTS = 200  # snapshots of an attempt; each is an open file while the agent runs
 SHORTEST = 1.0  # seconds between two looks
 
 _TRIES = 3  # for a file that is being written
@@ -70,12 +70,14 @@ class Snapshots:
     def _watch(self) -> None:
         due = self._began
         try:
-            while len(self.taken) < MOST:
+            while len(self.taken) < MAX_SNAPSHOTS:
                 due = max(due + self._every, time.monotonic())
                 if self._end.wait(due - time.monotonic()):
                     return
                 self._look()
-            logger.warning("%s has %d snapshots: no more are taken", self._job.folder, MOST)
+            logger.warning(
+                "%s has %d snapshots: no more are taken", self._job.folder, MAX_SNAPSHOTS
+            )
         except OSError as problem:
             logger.warning("no more snapshots of %s: %s", self._job.folder, problem)
 

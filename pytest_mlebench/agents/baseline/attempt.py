@@ -25,10 +25,10 @@ from workspace import Workspace
 def attempt(workspace: Workspace) -> int:
     """Leave a valid submission early, then improve it while there is time."""
     with tempfile.TemporaryDirectory(prefix="baseline.") as scratch:
-        return Attempt(workspace, Path(scratch)).run()
+        return Solution(workspace, Path(scratch)).run()
 
 
-class Attempt:
+class Solution:
     """The data folder of one competition, and a scratch folder for what must be unpacked."""
 
     def __init__(self, workspace: Workspace, scratch: Path) -> None:

@@ -10,7 +10,7 @@ from task import Form
 
 HALVES = 20  # of the rows, drawn at random, to find the weights of a blend
 STEPS = 15  # of the greedy search in each half
-MOST_ROWS = 10_000  # in a half: more would only take longer
+MAX_ROWS = 10_000  # in a half: more would only take longer
 MAX_CELLS, MIN_ROWS = 1_000_000, 1_000  # in a half: fewer rows where each has many values
 _TEMPERATURES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.6, 2.0, 3.0)
 _QUANTITIES: tuple[Form, ...] = ("number", "set", "members", "shares")
@@ -55,7 +55,7 @@ def blend(estimates: Sequence[Estimate], truth: np.ndarray, form: Form, seed: in
     """Return a weighted mean; the weights are those that did well on many halves of the rows."""
     random = np.random.default_rng(seed)
     width = max(1, estimates[0].held_out[0].size)
-    size = min(len(truth) // 2, MOST_ROWS, max(MIN_ROWS, MAX_CELLS // width))
+    size = min(len(truth) // 2, MAX_ROWS, max(MIN_ROWS, MAX_CELLS // width))
     halves = (random.choice(len(truth), size, replace=False) for _ in range(HALVES))
     weights = np.mean([_greedy_weights(estimates, truth, form, rows) for rows in halves], axis=0)
     held_out = sum(w * one.held_out for w, one in zip(weights, estimates, strict=True))

@@ -12,7 +12,7 @@ from typing import IO, Any
 import pandas as pd
 from listing import MediaFile
 
-MOST_ROWS = 300_000  # of the training table: a baseline need not see more
+MAX_ROWS = 300_000  # of the training table: a baseline need not see more
 MAX_JSON_BYTES = 1_000_000_000  # of a file: in memory it takes several times as much
 
 SUFFIXES = (".csv", ".tsv", ".json")
@@ -93,7 +93,7 @@ def read_tables(folders: Iterable[Path], sample: pd.DataFrame) -> Tables | None:
     read = partial(_read, sample=sample, ids=ids)
     return Tables(
         sample=sample,
-        train=_joined(_readable(trains, partial(read, rows=MOST_ROWS)), ids[0]),
+        train=_joined(_readable(trains, partial(read, rows=MAX_ROWS)), ids[0]),
         test=read(tests[0]) if tests else sample[list(ids)],
         ids=ids,
     )

@@ -12,7 +12,7 @@ import pandas as pd
 from columns import has_lists
 from tables import Tables, is_named
 
-MOST_LABELS = 50  # a whole number with more values than this is a quantity
+MAX_LABELS = 50  # a whole number with more values than this is a quantity
 MAX_CELLS = 20_000_000  # rows times classes of an estimate: rare classes are left out beyond
 MAX_CLASSES = 1_000
 MAX_DISTINCT = 0.9  # of the rows: where hardly a label comes twice, there is nothing to rank
@@ -185,7 +185,7 @@ def _single(values: pd.Series, sample: pd.Series, column: str, most: int) -> Goa
         varied = whole and examples.nunique() > 1
         form: Form = "label" if varied else "probability"
         return Goal(form, sources, columns, classes, sure=varied or not whole)
-    if whole and bool((values % 1 == 0).all()) and len(classes) <= MOST_LABELS:
+    if whole and bool((values % 1 == 0).all()) and len(classes) <= MAX_LABELS:
         return Goal("label", sources, columns, classes)
     return Goal("number", sources, columns)
 
@@ -212,7 +212,7 @@ def _listed(values: pd.Series, sample: pd.Series, column: str, most: int) -> Goa
     counts = Counter(word for words in lists for word in words)
     known = [word in counts for words in examples for word in words]
     # combinations that repeat are learnt better as they are: each is a label
-    if values.nunique() <= max(MOST_LABELS, MIN_VARIETY * len(values)):
+    if values.nunique() <= max(MAX_LABELS, MIN_VARIETY * len(values)):
         return None
     if sum(known) < max(len(known) / 2, 1) or counts.total() < MIN_USES * len(counts):
         return None

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from columns import Columns
 
-MOST_LEVELS = 30  # of a category that get a column of their own
+MAX_LEVELS = 30  # of a category that get a column of their own
 LETTERS_UP_TO = 20_000  # rows of text: beyond, words must do
 TOPICS = 48  # dimensions that text gets beside numbers
 
@@ -100,7 +100,7 @@ def _codes(both: pd.DataFrame, columns: Columns) -> Iterator[np.ndarray]:
 def _levels(both: pd.DataFrame, columns: Columns) -> Iterator[np.ndarray]:
     """Yield a column of zeros and ones for each common category."""
     for name in columns.categories:
-        for level in both[name].value_counts().index[:MOST_LEVELS]:
+        for level in both[name].value_counts().index[:MAX_LEVELS]:
             yield (both[name] == level).to_numpy(dtype=float, na_value=0.0)
 
 

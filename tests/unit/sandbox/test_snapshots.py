@@ -113,7 +113,7 @@ def test_a_file_that_is_being_written_is_not_kept_half(
 
 
 def test_number_and_size_are_bounded(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MOST", 2)
+    monkeypatch.setattr(snapshots, "MAX_SNAPSHOTS", 2)
     with Snapshots(job, 0.02) as kept:
         for number in range(5):
             write(job, f"{number}")

@@ -102,7 +102,7 @@ def test_words_that_mostly_repeat_are_labels(
     task: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = {"y": [f"a{i % 5} of b{i % 4}" for i in range(120)]}
-    monkeypatch.setattr(task, "MOST_LABELS", 10)
+    monkeypatch.setattr(task, "MAX_LABELS", 10)
     (goal,) = infer(task, words, cells("a1 of b2", "of"))
     assert (goal.form, len(goal.classes)) == ("label", 20)
     monkeypatch.setattr(task, "MIN_VARIETY", 0.1)
