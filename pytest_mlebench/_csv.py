@@ -64,19 +64,19 @@ def _joined(parts: list[pd.DataFrame], options: dict[str, Any]) -> pd.DataFrame 
     """Return the whole table; None if the parts do not tell what its columns are."""
     if len(parts) == 1:
         return parts[0]
-    if not parts or not isinstance(parts[0].index, pd.RangeIndex):
+    if not parts or not parts[0].index.equals(pd.RangeIndex(len(parts[0]))):
         return None
     given = options.get("dtype") or {}
     for place, name in enumerate(parts[0].columns):
         if isinstance(given, dict) and name in given:
             continue
-        kinds = {_kind(part.iloc[:, place]) for part in parts}
+        kinds = {kind(part.iloc[:, place]) for part in parts}
         if len(kinds) > 1 and not kinds <= {"int64", "float64"}:
             return None
     return pd.concat(parts, ignore_index=True)
 
 
-def _kind(column: pd.Series[Any]) -> str:
+def kind(column: pd.Series[Any]) -> str:
     """Return a column's dtype, and for one of objects what they are: texts, booleans with gaps …"""
     if column.dtype == object:
         return str(pd.api.types.infer_dtype(column))

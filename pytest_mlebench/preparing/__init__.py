@@ -10,6 +10,7 @@ from pytest_mlebench.archives.archive import (
     write_7z,
     write_zip,
 )
+from pytest_mlebench.preparing.csv_rows import open_rows
 from pytest_mlebench.preparing.files import (
     link,
     link_all,
@@ -51,6 +52,7 @@ __all__ = [
     "list_files",
     "list_tar",
     "one_hot",
+    "open_rows",
     "read_csv",
     "read_csv_inexact",
     "read_json",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import read_frame
 from pytest_mlebench.errors import ConfigError, PreparationError
+from pytest_mlebench.preparing.csv_parts import csv_parts
 from pytest_mlebench.preparing.files import require
 
 
@@ -23,58 +22,26 @@ def read_csv(path: Path, *, needs: Iterable[str] = (), **options: Any) -> pd.Dat
     require(path)
     with reading(path):
         table = read_frame(path, **options)
-    columns = list(needs)
-    for column in columns:
-        if column not in table.columns:
-            raise PreparationError(f"{path} has no column {column!r}")
-    if columns and table.empty:
-        raise PreparationError(f"{path} has no rows")
+    check_columns(path, table.columns, len(table), needs)
     return table
+
+
+def check_columns(path: Path, columns: Container[str], rows: int, needs: Iterable[str]) -> None:
+    """Raise PreparationError if a table lacks a column that is needed, or has no rows."""
+    needed = list(needs)
+    for column in needed:
+        if column not in columns:
+            raise PreparationError(f"{path} has no column {column!r}")
+    if needed and not rows:
+        raise PreparationError(f"{path} has no rows")
 
 
 def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
     """Write a prepared csv file: no index unless asked for, line feeds, UTF-8."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = {"lineterminator": "\n", "index": False, **options}
-    with path.open("w", encoding="utf-8", newline="") as file:
-        if QUOTES_RETURNS and (hidden := _hide_returns(table)) is not None:
-            hidden.to_csv(_Revealing(file), **options)
-        else:
-            table.to_csv(file, **options)
-
-
-def _writes(cell: str) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="").writerow([cell])
-    return file.getvalue()
-
-
-# Python 3.13 quotes a cell for a lone carriage return, which the files we must equal do not.
-QUOTES_RETURNS = _writes("a\rb") != "a\rb"
-HIDDEN = "\udc0d"  # half a character: no text that was read from a file has it
-
-
-class _Revealing:
-    """A text file in which hidden carriage returns become what they are."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self.file = file
-
-    def write(self, text: str) -> int:
-        return self.file.write(text.replace(HIDDEN, "\r"))
-
-
-def _hide_returns(table: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the table with another character for carriage returns, or None if it has none."""
-    hidden = {}
-    for name, cells in table.items():
-        if pd.api.types.is_numeric_dtype(cells.dtype):
-            continue
-        values = cells.to_numpy(dtype=object)
-        if any("\r" in value for value in values if isinstance(value, str)):
-            shown = [v.replace("\r", HIDDEN) if isinstance(v, str) else v for v in values]
-            hidden[name] = pd.Series(shown, index=table.index, dtype=object)
-    return table.assign(**hidden) if hidden else None
+    with path.open("wb") as file:
+        for text in csv_parts(table, {"index": False, **options}):
+            file.write(text)
 
 
 def read_parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:

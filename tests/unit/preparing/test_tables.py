@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import link_named, one_hot, tables, write_csv
+from pytest_mlebench.preparing import csv_parts, link_named, one_hot, write_csv
 
 
 def test_one_hot_has_a_column_for_each_class_and_keeps_the_rows() -> None:
@@ -41,11 +41,11 @@ def test_a_file_that_is_named_but_not_there_is_an_error(tmp_path: Path) -> None:
         link_named([9], tmp_path / "raw", tmp_path / "public", ".jpg")
 
 
-@pytest.mark.parametrize("quotes_returns", [tables.QUOTES_RETURNS, True])
+@pytest.mark.parametrize("quotes_returns", [csv_parts.QUOTES_RETURNS, True])
 def test_a_lone_carriage_return_is_no_reason_to_quote_in_any_python(
     quotes_returns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "QUOTES_RETURNS", quotes_returns)
+    monkeypatch.setattr(csv_parts, "QUOTES_RETURNS", quotes_returns)
     texts = ["a\rb", "a,\rb", "a\r\nb", None, "\r", "ü"]
     table = pd.DataFrame({"n": [0.5, 1, 2, 3, 4, 5], "text": texts}, index=[1, 1, 2, 2, 3, 3])
     write_csv(table, tmp_path / "t.csv")

@@ -1,0 +1,133 @@
+"""Which rows of a part of a csv file a prepared file has in just the same form.
+
+The part is parsed and written again, and what comes out is compared with what was there. Of a part
+without quotes, long texts need not be parsed: they are what is between two commas, and are written
+as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench._csv import kind
+from pytest_mlebench.preparing.csv_parts import part_text, to_part
+from pytest_mlebench.preparing.csv_source import (
+    Array,
+    Part,
+    cell_count,
+    cell_ends,
+    row_ends,
+    row_lengths,
+    windows,
+)
+from pytest_mlebench.preparing.csv_text import NotProven, Style, columns_of, rows_text
+
+MAX_MISSING_BYTES = 8  # of a text that pandas takes for a missing value: "#N/A N/A", "-1.#QNAN"
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """The lengths of the rows of a part, the kinds of its columns, and which rows change."""
+
+    lengths: Array
+    kinds: dict[str, str]
+    changed: Array | None  # the new length of a row that changes, else zero
+
+
+def examine(part: Part, texts: frozenset[str]) -> PartFacts | None:
+    """Return the facts of a part, or none if it is not as regular as it must be.
+
+    *texts* are columns that are known from other parts to be texts.
+    """
+    rows = part.read()
+    lengths = row_lengths(rows)
+    if lengths is None:
+        return None
+    try:
+        return _examine_plain(part, rows, lengths, texts) or _examine_all(part, rows, lengths)
+    except Exception:  # whatever it is: reading the file as a whole says it with the right line
+        return None
+
+
+def _examine_all(part: Part, rows: bytes, lengths: Array) -> PartFacts | None:
+    if cell_count(rows[: lengths[0]]) > len(part.source.columns):
+        return None  # pandas would take the first cells for names of the rows
+    table = part.source.parse(rows)
+    if len(table) != len(lengths):
+        return None
+    kinds = {str(name): kind(column) for name, column in table.items()}
+    text = part_text(to_part(table), {"index": False})
+    return PartFacts(lengths, kinds, None if text == rows else _changes(rows, lengths, text))
+
+
+def _examine_plain(
+    part: Part, rows: bytes, lengths: Array, texts: frozenset[str]
+) -> PartFacts | None:
+    """Examine a part without quotes, but for its long texts; none if that is not possible."""
+    ends = cell_ends(rows, lengths) if texts and b'"' not in rows else None
+    names = part.source.columns
+    if ends is None or not 1 < len(names) == ends.shape[1]:
+        return None
+    begins = np.column_stack([np.cumsum(lengths, dtype=np.int64) - lengths, ends[:, :-1] + 1])
+    is_parsed = [
+        name not in texts or _has_short(end - begin)
+        for name, begin, end in zip(names, begins.T, ends.T, strict=True)
+    ]
+    runs = [[n for n, _ in run] for yes, run in groupby(enumerate(is_parsed), itemgetter(1)) if yes]
+    table = part.source.parse(rows, usecols=[n for run in runs for n in run])
+    if runs and len(table) != len(lengths):
+        return None
+    growth = np.zeros((2, len(lengths)), dtype=np.int64)  # whether a row changes, by how many bytes
+    for run in runs:
+        cells = table.iloc[:, [table.columns.get_loc(names[n]) for n in run]]
+        try:
+            growth += _growth(_spans(rows, begins[:, run[0]], ends[:, run[-1]]), cells)
+        except NotProven:
+            return None
+    kinds = dict.fromkeys(names, "string")
+    kinds |= {str(name): kind(column) for name, column in table.items()}
+    changed = np.where(growth[0], lengths + growth[1], 0).astype(np.uint32)
+    return PartFacts(lengths, kinds, changed if growth[0].any() else None)
+
+
+def _has_short(sizes: Array) -> bool:
+    """Tell whether a cell might be one that stands for a missing value."""
+    return bool(((sizes > 0) & (sizes <= MAX_MISSING_BYTES)).any())
+
+
+def _spans(rows: bytes, begins: Array, ends: Array) -> bytes:
+    """Return the bytes from a beginning to an end, that one included, in each row."""
+    sizes = ends + 1 - begins
+    widest = int(sizes.max())
+    slots = windows(rows, widest)[begins].view(np.uint8).reshape(len(begins), widest)
+    return bytes(slots[np.arange(widest) < sizes[:, None]])
+
+
+def _growth(raw: bytes, cells: pd.DataFrame) -> Array:
+    """Return for each row whether its cells are written otherwise, and how much longer."""
+    raw = raw.replace(b"\n", b",")
+    new = rows_text(columns_of(cells), Style()).encode().replace(b"\n", b",")
+    if raw == new:
+        return np.zeros((2, len(cells)), dtype=np.int64)
+    pairs = list(zip(raw.split(b",")[:-1], new.split(b",")[:-1], strict=True))
+    differs = np.fromiter((before != after for before, after in pairs), bool, len(pairs))
+    longer = np.zeros(len(pairs), dtype=np.int64)
+    for place in np.flatnonzero(differs).tolist():
+        longer[place] = len(pairs[place][1]) - len(pairs[place][0])
+    return np.asarray(np.stack([differs, longer]).reshape(2, *cells.shape).sum(axis=2))
+
+
+def _changes(rows: bytes, lengths: Array, text: bytes) -> Array:
+    """Return the new lengths of the rows that differ from what was written."""
+    ends, new_ends = np.cumsum(lengths), row_ends(text)
+    start = new_start = 0
+    same = []
+    for end, new_end in zip(ends.tolist(), new_ends.tolist(), strict=True):
+        same.append(rows[start:end] == text[new_start:new_end])
+        start, new_start = end, new_end
+    return np.where(same, 0, np.diff(new_ends, prepend=0)).astype(np.uint32)

@@ -1,0 +1,124 @@
+"""Where the rows of a large csv file are, and which of them can be copied as they are.
+
+The file is read once, some megabytes at a time, on all cores. Everything that could make a part
+mean something else than it does within the whole file (quotes within a cell, carriage returns,
+empty lines) is looked for, and such a file is not indexed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pytest_mlebench.host.crew import Call, Crew
+from pytest_mlebench.preparing.csv_examine import PartFacts, examine
+from pytest_mlebench.preparing.csv_source import Array, Part, Source, Types, cut
+
+KNOWN = {"int64", "float64", "bool", "string"}  # kinds of columns that parts can have
+LIKE_TEXTS = {*KNOWN, "boolean"}  # kinds that a part of a column of texts can seem to have
+
+
+@dataclass(frozen=True)
+class Index:
+    """Where each row of a file begins, and which rows a prepared file has in another form."""
+
+    source: Source
+    parts: tuple[Part, ...]
+    starts: Array  # one more than there are rows: the end of the last one
+    changed: Array | None  # the new length of a row that changes, else zero
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def mean_length(self) -> float:
+        """Return how many bytes a row has in the mean."""
+        return float(self.starts[-1] - self.starts[0]) / len(self)
+
+    def places(self, rows: Array) -> tuple[Array, Array]:
+        """Return where some rows begin, and how long they are."""
+        starts = self.starts[rows]
+        return starts, (self.starts[rows + 1] - starts).astype(np.uint32)
+
+
+def build_index(crew: Crew, path: Path, types: Types) -> Index | None:
+    """Return the index of a csv file, or none if it has to be read as a whole."""
+    source = Source.of(path, types)
+    first = next(cut(source), None) if source is not None else None
+    known = examine(first, frozenset()) if first is not None else None
+    if source is None or known is None:
+        return None
+    parts, facts = _examined(crew, cut(source), _texts(known))
+    final = _types(facts, types)
+    if final is None:
+        return None
+    source = replace(source, types=final)
+    parts = [replace(part, source=source) for part in parts]
+    # What looked like whole numbers in one part may be decimals in another, and so on.
+    other = [n for n, each in enumerate(facts) if _types([each], types) != final]
+    texts = frozenset(name for name, each in final.items() if each is object)
+    _, again = _examined(crew, (parts[n] for n in other), texts)
+    if len(again) < len(other):
+        return None
+    for number, found in zip(other, again, strict=True):
+        facts[number] = found
+    starts = np.empty(1 + sum(len(each.lengths) for each in facts), dtype=np.int64)
+    starts[0] = len(source.header)
+    np.concatenate([each.lengths for each in facts], out=starts[1:])
+    np.cumsum(starts, out=starts)
+    return Index(source, tuple(parts), starts, _all_changed(facts))
+
+
+def _examined(
+    crew: Crew, parts: Iterable[Part], texts: frozenset[str]
+) -> tuple[list[Part], list[PartFacts]]:
+    """Return parts and their facts, as far as they are regular."""
+    noted: list[Part] = []
+    facts: list[PartFacts] = []
+
+    def calls() -> Iterator[Call]:
+        for part in parts:
+            noted.append(part)
+            yield partial(examine, part, texts)
+
+    for found in crew.map(calls()):
+        if found is None:
+            return [], []
+        facts.append(found)
+    return noted, facts
+
+
+def _texts(facts: PartFacts) -> frozenset[str]:
+    return frozenset(name for name, each in facts.kinds.items() if each == "string")
+
+
+def _types(facts: list[PartFacts], types: Types) -> Types | None:
+    """Return the types of the columns by their kinds in the parts; none if only the whole tells."""
+    found: Types = {}
+    for name in facts[0].kinds if facts else ():
+        seen = types.get(name) or _union({each.kinds[name] for each in facts})
+        if seen is None:
+            return None
+        found[name] = seen
+    return found or None
+
+
+def _union(kinds: set[str]) -> Any:
+    if "string" in kinds and kinds <= LIKE_TEXTS:
+        return object
+    if len(kinds) == 1 and kinds <= KNOWN:
+        return next(iter(kinds))
+    return "float64" if kinds <= {"int64", "float64"} else None
+
+
+def _all_changed(facts: list[PartFacts]) -> Array | None:
+    if all(each.changed is None for each in facts):
+        return None
+    unchanged = (np.zeros(len(each.lengths), dtype=np.uint32) for each in facts)
+    pairs = zip(facts, unchanged, strict=True)
+    return np.concatenate([no if each.changed is None else each.changed for each, no in pairs])

@@ -1,0 +1,277 @@
+"""Rows of a csv file, taken by their numbers; a large file stays on the disk.
+
+``open_rows`` is ``read_csv`` for files that may be larger than the memory. Of those only the
+positions of the rows are kept; rows that a prepared file has as the raw one are copied as text,
+others are parsed and written again, some megabytes at a time and on all cores.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench.host.crew import Crew
+from pytest_mlebench.preparing.csv_index import Index, build_index
+from pytest_mlebench.preparing.csv_parts import Options, by_pandas, part_text, to_part
+from pytest_mlebench.preparing.csv_source import Array, Part, Source, Types, row_ends
+from pytest_mlebench.preparing.files import require
+from pytest_mlebench.preparing.gather import gather
+from pytest_mlebench.preparing.tables import check_columns, read_csv, write_csv
+
+MIN_INDEXED_BYTES = 48 << 20  # below, a table in memory is as good
+# Rows that one process collects while it reads the file once: as few readings as memory allows.
+MIN_COPIED_BYTES = 48 << 20
+MAX_COPIED_BYTES = 256 << 20
+USUAL_COPIES = 12
+REWRITTEN_BYTES = 32 << 20
+MANY_CHANGES = 0.3  # of the rows of a piece: then all of them are written anew
+
+
+class Rows(Protocol):
+    """A csv file by rows, which are numbered from 0."""
+
+    def __len__(self) -> int: ...
+
+    def column(self, name: str) -> pd.Series[Any]:
+        """Return a column of the whole file."""
+
+    def table(self, rows: Array) -> pd.DataFrame:
+        """Return some rows, in the order asked for, with their numbers as index."""
+
+    def write(
+        self,
+        rows: Array,
+        path: Path,
+        *,
+        assign: Mapping[str, Any] | None = None,
+        drop: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        """Write some rows, in the order asked for, with new values in some columns."""
+
+
+@contextmanager
+def open_rows(
+    path: Path, *, needs: Iterable[str] = (), dtype: Types | None = None
+) -> Iterator[Rows]:
+    """Open a raw csv file; the columns in *needs* must be there, with rows."""
+    is_large = require(path).stat().st_size >= MIN_INDEXED_BYTES
+    with Crew() as crew:
+        index = build_index(crew, path, dtype or {}) if is_large else None
+        if index is None:
+            yield TableRows(read_csv(path, needs=needs, dtype=dtype))
+        else:
+            check_columns(path, index.source.columns, len(index), needs)
+            yield FileRows(crew, index)
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a file that is in memory."""
+
+    whole: pd.DataFrame
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def column(self, name: str) -> pd.Series[Any]:
+        """Return a column of the whole file."""
+        return self.whole[name]
+
+    def table(self, rows: Array) -> pd.DataFrame:
+        """Return some rows, in the order asked for, with their numbers as index."""
+        return self.whole.iloc[rows]
+
+    def write(
+        self,
+        rows: Array,
+        path: Path,
+        *,
+        assign: Mapping[str, Any] | None = None,
+        drop: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        """Write some rows, in the order asked for, with new values in some columns."""
+        table = self.whole.iloc[rows].assign(**assign or {}).drop(columns=list(drop))
+        write_csv(table, path, **options)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a file that is on disk."""
+
+    crew: Crew
+    index: Index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def column(self, name: str) -> pd.Series[Any]:
+        """Return a column of the whole file; equal texts are in memory once."""
+        known: dict[Any, int] = {}
+        found = self.crew.map(partial(read_column, part, name) for part in self.index.parts)
+        values = np.concatenate([_numbered(codes, texts, known) for codes, texts in found])
+        if not known:
+            return pd.Series(values, name=name)
+        return pd.Series(np.array([*known], dtype=object)[values], name=name, dtype=object)
+
+    def table(self, rows: Array) -> pd.DataFrame:
+        """Return some rows, in the order asked for, with their numbers as index."""
+        source = self.index.source
+        text = b"".join(piece for _, piece in gather(source.path, *self.index.places(rows)))
+        return source.parse(text).set_index(pd.Index(rows))
+
+    def write(
+        self,
+        rows: Array,
+        path: Path,
+        *,
+        assign: Mapping[str, Any] | None = None,
+        drop: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        """Write some rows, in the order asked for, with new values in some columns."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        change = Change({**assign} if assign else {}, tuple(drop), {"index": False, **options})
+        header = by_pandas(change.applied(self.index.source.parse(b"")), change.options)
+        path.write_bytes(header)
+        if change:
+            self._rewrite(rows, path, change)
+        else:
+            self._copy(rows, path)
+
+    def _copy(self, rows: Array, path: Path) -> None:
+        mean = self.index.mean_length
+        lot_bytes = max(MIN_COPIED_BYTES, min(MAX_COPIED_BYTES, mean * len(rows) / USUAL_COPIES))
+        lots = self._copies(rows, path, max(1, int(lot_bytes / mean)))
+        for _ in self.crew.map(partial(copy_lot, lot) for lot in lots):
+            pass
+
+    def _copies(self, rows: Array, path: Path, step: int) -> Iterator[Copy]:
+        place, changed = path.stat().st_size, self.index.changed
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            starts, lengths = self.index.places(some)
+            new = None if changed is None or not changed[some].any() else changed[some]
+            yield Copy(self.index.source, starts, lengths, new, path, place)
+            written = lengths if new is None else np.where(new, new, lengths)
+            place += int(written.sum(dtype=np.int64))
+
+    def _rewrite(self, rows: Array, path: Path, change: Change) -> None:
+        step = max(1, int(REWRITTEN_BYTES / self.index.mean_length))
+        lots = (
+            Rewrite(self.index.source, *self.index.places(rows[some]), change.part(some))
+            for some in (slice(start, start + step) for start in range(0, len(rows), step))
+        )
+        with path.open("ab") as file:
+            for texts in self.crew.map(partial(rewrite_lot, lot) for lot in lots):
+                file.writelines(texts)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be different in the rows that are written."""
+
+    assign: dict[str, Any]
+    drop: tuple[str, ...]
+    options: Options
+
+    def __bool__(self) -> bool:
+        return bool(self.assign or self.drop or self.options != {"index": False})
+
+    def part(self, some: slice) -> Change:
+        """Return the change of some of the rows."""
+        parts = {k: v if np.isscalar(v) else np.asarray(v)[some] for k, v in self.assign.items()}
+        return replace(self, assign=parts)
+
+    def applied(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with the change."""
+        part = self.part(slice(0, len(table)))
+        return table.assign(**part.assign).drop(columns=list(self.drop))
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Rows to be copied to their place in another file; *changed* are new lengths, else zero."""
+
+    source: Source
+    starts: Array
+    lengths: Array
+    changed: Array | None
+    target: Path
+    place: int
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Rows to be written anew."""
+
+    source: Source
+    starts: Array
+    lengths: Array
+    change: Change
+
+
+def copy_lot(lot: Copy) -> None:
+    """Copy rows as they are, or as they must be."""
+    place = lot.place
+    with lot.target.open("r+b") as file:
+        for piece, text in gather(lot.source.path, lot.starts, lot.lengths):
+            changed = None if lot.changed is None else lot.changed[piece]
+            if changed is not None and changed.any():
+                text = _patched(lot.source, text, lot.lengths[piece], changed)  # noqa: PLW2901
+            view = memoryview(text)
+            while view:
+                written = os.pwrite(file.fileno(), view, place)
+                view, place = view[written:], place + written
+
+
+def rewrite_lot(lot: Rewrite) -> list[bytes]:
+    """Return the text of rows with a change."""
+    texts = []
+    for piece, text in gather(lot.source.path, lot.starts, lot.lengths):
+        table = lot.change.part(piece).applied(lot.source.parse(text))
+        texts.append(part_text(to_part(table), lot.change.options))
+    return texts
+
+
+def read_column(part: Part, name: str) -> tuple[Array, list[Any] | None]:
+    """Return a column of a part: its values, or numbers and the texts that they stand for."""
+    values = part.source.parse(part.read(), usecols=[name])[name]
+    if values.dtype != object:
+        return values.to_numpy(), None
+    codes, texts = pd.factorize(values, use_na_sentinel=False)
+    return codes, texts.tolist()
+
+
+def _numbered(values: Array, texts: list[Any] | None, known: dict[Any, int]) -> Array:
+    """Return the values of a part; texts by their numbers among all that are known."""
+    if texts is None:
+        return values
+    numbers = [known.setdefault(text, len(known)) for text in texts]
+    return np.array(numbers, dtype=np.int64)[values]
+
+
+def _patched(source: Source, text: bytes, lengths: Array, changed: Array) -> bytes:
+    """Return rows of which some are written anew."""
+    flags = changed != 0
+    if flags.mean() > MANY_CHANGES:
+        return source.written(text)
+    ends = np.cumsum(lengths)
+    spans = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+    rows = [text[start:end] for start, end in spans]
+    places = np.flatnonzero(flags).tolist()
+    new = source.written(b"".join([rows[place] for place in places]))
+    start = 0
+    for place, end in zip(places, row_ends(new).tolist(), strict=True):
+        rows[place] = new[start:end]
+        start = end
+    return b"".join(rows)

@@ -1,0 +1,165 @@
+"""A csv file as text: where its rows are, and what of them can be told without parsing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+
+from pytest_mlebench._csv import read_frame
+from pytest_mlebench.preparing.csv_parts import part_text, to_part
+
+PART_BYTES = 2 << 20  # what is made of them fits into the caches of a processor
+AMBIGUOUS = (b"\r", b"\0")  # they end a line, or a cell, in some places and not in others
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLANK = (ord(" "), ord("\t"))  # a line of nothing else is no row
+
+# Each quote opens or closes a whole cell, or is one of two within.
+_REGULAR = re.compile(rb'(?:[^"]++|(?<![^,\n])"(?:[^"]++|"")*+"(?![^,\n]))*+')
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Types = dict[str, Any]  # of columns, as read_csv takes them
+
+
+@dataclass(frozen=True)
+class Source:
+    """A csv file and how its columns are read."""
+
+    path: Path
+    header: bytes
+    columns: tuple[str, ...]
+    types: Types
+
+    @classmethod
+    def of(cls, path: Path, types: Types) -> Source | None:
+        """Return a file, or none if its header is not a plain one."""
+        header = _read_header(path)
+        if header is None:
+            return None
+        return cls(path, header, tuple(pd.read_csv(io.BytesIO(header)).columns), types)
+
+    def parse(self, rows: bytes, **options: Any) -> pd.DataFrame:
+        """Return some rows as a table."""
+        return read_frame(io.BytesIO(self.header + rows), dtype=self.types or None, **options)
+
+    def written(self, rows: bytes) -> bytes:
+        """Return some rows as a prepared file has them."""
+        return part_text(to_part(self.parse(rows)), {"index": False})
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of whole rows of a file."""
+
+    source: Source
+    start: int
+    size: int
+
+    def read(self) -> bytes:
+        """Return the rows."""
+        with self.source.path.open("rb") as file:
+            return read_span(file, self.start, self.size)
+
+
+def read_span(file: IO[bytes], start: int, size: int) -> bytes:
+    """Return some bytes of a file, with a line feed at its end if it lacks one."""
+    found = os.pread(file.fileno(), size, start)
+    return found + b"\n" if len(found) == size - 1 else found
+
+
+def cut(source: Source) -> Iterator[Part]:
+    """Yield the parts of a file, cut between rows if all its quotes are regular."""
+    start = len(source.header)
+    with source.path.open("rb") as file:
+        total = file.seek(0, os.SEEK_END)
+        total += os.pread(file.fileno(), 1, total - 1) != b"\n"
+        while start < total:
+            size = min(PART_BYTES, total - start)
+            while not (end := _last_end(read_span(file, start, size), start + size == total)):
+                size = min(2 * size, total - start)
+            yield Part(source, start, end)
+            start += end
+
+
+def row_lengths(rows: bytes) -> Array | None:
+    """Return the lengths of rows, line feeds included, or none if they are not regular."""
+    if any(byte in rows for byte in AMBIGUOUS) or not _is_utf8(rows):
+        return None
+    if b'"' in rows and _REGULAR.fullmatch(rows) is None:
+        return None
+    ends = row_ends(rows)
+    if not len(ends) or ends[-1] != len(rows):
+        return None
+    lengths = np.diff(ends, prepend=0).astype(np.uint32)
+    first = np.frombuffer(rows, np.uint8)[ends - lengths]
+    return None if (lengths < 2).any() or np.isin(first, BLANK).any() else lengths
+
+
+def row_ends(rows: bytes) -> Array:
+    """Return the positions after each line feed that is not between quotes."""
+    content = np.frombuffer(rows, np.uint8)
+    feeds = np.flatnonzero(content == ord("\n"))
+    if b'"' in rows:
+        quotes = np.flatnonzero(content == ord('"'))
+        feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
+    return feeds + 1
+
+
+def cell_ends(rows: bytes, lengths: Array) -> Array | None:
+    """Return a row of positions for each row: of the comma or line feed after each cell.
+
+    The rows are without quotes; there is none if not all have the same number of cells.
+    """
+    content = np.frombuffer(rows, np.uint8)
+    ends = np.flatnonzero((content == ord(",")) | (content == ord("\n")))
+    width, rest = divmod(len(ends), len(lengths))
+    if rest:
+        return None
+    table = ends.reshape(len(lengths), width)
+    return table if np.array_equal(table[:, -1] + 1, np.cumsum(lengths)) else None
+
+
+def cell_count(row: bytes) -> int:
+    """Return the number of cells of a regular row."""
+    return len(next(csv.reader(io.StringIO(row.decode(), newline=""))))
+
+
+def windows(content: bytes, size: int) -> Array:
+    """Return every position of *content* as the beginning of so many bytes, to be taken as one."""
+    return np.ndarray((len(content),), f"V{size}", content + bytes(size), strides=(1,))
+
+
+def _read_header(path: Path) -> bytes | None:
+    """Return the first line, or none if it is not a plain one."""
+    with path.open("rb") as file:
+        line = file.readline(PART_BYTES)
+    plain = line.endswith(b"\n") and line.strip() and not line.startswith(BYTE_ORDER_MARK)
+    return line if plain and b"\r" not in line and _REGULAR.fullmatch(line) else None
+
+
+def _last_end(block: bytes, is_last: bool) -> int:
+    """Return the length of the whole rows in a block, or zero."""
+    if is_last:
+        return len(block)
+    end, quotes = len(block), block.count(b'"')
+    while (feed := block.rfind(b"\n", 0, end)) >= 0:
+        quotes -= block.count(b'"', feed, end)
+        if quotes % 2 == 0:
+            return feed + 1
+        end = feed
+    return 0
+
+
+def _is_utf8(rows: bytes) -> bool:
+    try:
+        return rows.isascii() or bool(rows.decode())
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,162 @@
+"""Rows of a file on disk are, in every respect, those of the same file in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pytest_mlebench.errors import PreparationError
+from pytest_mlebench.host import crew
+from pytest_mlebench.preparing import csv_rows, csv_source, gather, open_rows, read_csv
+from pytest_mlebench.preparing.csv_rows import FileRows, Rows, TableRows
+
+PLAIN = "id,x,name,flag\n1,0.5,some long name,True\n2,-12.25,another long name,False\n3,,it,True\n"
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that is done a part at a time is done a few bytes at a time, in one process."""
+    monkeypatch.setattr(csv_rows, "MIN_INDEXED_BYTES", 0)
+    monkeypatch.setattr(csv_rows, "MIN_COPIED_BYTES", 50)
+    monkeypatch.setattr(csv_rows, "MAX_COPIED_BYTES", 50)
+    monkeypatch.setattr(csv_rows, "REWRITTEN_BYTES", 50)
+    monkeypatch.setattr(csv_source, "PART_BYTES", 50)
+    monkeypatch.setattr(gather, "BLOCK_BYTES", 30)
+    monkeypatch.setattr(gather, "PIECE_ROWS", 2)
+    monkeypatch.setattr(crew, "MAX_CREW", 1)
+
+
+def in_memory(path: Path) -> TableRows | str:
+    try:
+        return TableRows(read_csv(path))
+    except PreparationError as error:
+        return str(error)
+
+
+def written(rows: Rows, order: Any, target: Path, **changes: Any) -> bytes:
+    rows.write(order, target, **changes)
+    return target.read_bytes()
+
+
+def assert_same(path: Path, order: Any) -> type[Rows]:
+    """Compare what can be had of a file both ways, and return which one was taken for it."""
+    expected = in_memory(path)
+    if isinstance(expected, str):
+        with pytest.raises(PreparationError) as caught, open_rows(path):
+            pass
+        assert str(caught.value) == expected
+        return TableRows
+    target = path.with_name("written.csv")
+    with open_rows(path) as found:
+        assert len(found) == len(expected)
+        order = np.array([n % len(found) for n in order], dtype=np.int64) if len(found) else order
+        if not len(found):
+            return type(found)
+        assert written(found, order, target) == written(expected, order, target)
+        pd.testing.assert_frame_equal(found.table(order), expected.table(order))
+        first, last = expected.whole.columns[0], expected.whole.columns[-1]
+        for name in (first, last):
+            pd.testing.assert_series_equal(found.column(name), expected.column(name))
+        changes = {"assign": {first: range(len(order))}, "drop": [last] if last != first else []}
+        assert written(found, order, target, **changes) == written(
+            expected, order, target, **changes
+        )
+        return type(found)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN,
+        PLAIN.rstrip("\n"),
+        "a,b\n1,2\n3,4.5\n5,\n",  # whole numbers that are decimals elsewhere
+        "a,b\n" + "1,2\n" * 40 + "1,2.5\n",
+        "a,b\n" + "1,2\n" * 40 + "1,x\n",
+        "a,b\n" + "1,a long text here\n" * 9 + "1,NA\n2,null\n3,n/a\n4,#N/A N/A\n",
+        "a,b\n" + "1,a long text here\n" * 9 + "0x1,other long text\n",
+        'a,b\n1,"x, y"\n2,"say ""hi"""\n3,"two\nlines"\n4,"needless"\n5,""\n',
+        "a,b\n1.50,+2\n3 ,1e5\n0.1,007\n",
+        "a,b\n0.1000000000000000055,1\n1e-7,2\n1e22,3\n",
+        "a,b\nTrue,x\nFalse,y\n",
+        "a,b\n" + "1,2\n" * 40 + "True,2\n",
+        "a\n1\n2\n",
+        '"a","b"\n1,2\n',
+        "a,b\nü,中\n🙂,x\n",
+    ],
+    ids=range(15),
+)
+def test_regular_files_stay_on_the_disk(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, newline="")
+    assert assert_same(tmp_path / "t.csv", [4, 0, 2, 1, 1, 3]) is FileRows
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\r\n1,2\r\n",
+        "a,b\n1,2\r3,4\n",
+        "a,b\n1,2\n\n3,4\n",
+        "a,b\n1,2\n  \n3,4\n",
+        'a,b\n1,5" pipe\n2,6" pipe\n',
+        'a,b\n1,"open\n2,3\n',
+        "a,b\n1,2,3\n4,5,6\n",
+        "a,b\n1,2\n3,4,5\n",
+        "\ufeffa,b\n1,2\n",
+        "a,b\nTrue,1\n,2\n",
+        "a,b\n" + "1,2\n" * 48 + "True,2\n" * 7,  # parts of one kind each
+        "a,b\n0,1,2\n1,4,5\n2,4,5\n",
+        "a,b\n18446744073709551615,2\n",
+        "a,b\n",
+        "a,b",
+        "",
+    ],
+    ids=range(16),
+)
+def test_other_files_are_read_as_a_whole(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, newline="")
+    assert assert_same(tmp_path / "t.csv", [1, 0, 1]) is TableRows
+
+
+def csv_texts() -> st.SearchStrategy[str]:
+    """Texts of two or three columns, most of them csv."""
+    number = st.one_of(
+        st.integers(-999, 10**19).map(str),
+        st.floats(allow_nan=False).map(repr),
+        st.sampled_from(["", "1", "1.0", "1.50", "NA", "nan", "1e5", " 1", "-0", "True", "False"]),
+    )
+    text = st.one_of(
+        st.sampled_from(["a long enough text", "short", "NA", "", '"quoted, text"', '"a\nb"']),
+        st.text('ab,"\n \r', max_size=5),
+    )
+    kinds = st.lists(st.sampled_from([number, text]), min_size=1, max_size=3)
+    rows = kinds.flatmap(lambda each: st.lists(st.tuples(*each), max_size=12))
+    ending = st.sampled_from(["\n", "", "\n\n", "\r\n"])
+
+    def build(cells: list[tuple[str, ...]], end: str) -> str:
+        header = ",".join(f"c{n}" for n in range(len(cells[0]) if cells else 2))
+        return "\n".join([header, *map(",".join, cells)]) + end
+
+    return st.builds(build, rows, ending)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_any_text_gives_the_same_rows(tmp_path: Path) -> None:
+    taken: set[type[Rows]] = set()
+
+    @settings(max_examples=400, deadline=None)
+    @given(csv_texts(), st.lists(st.integers(0, 99), min_size=1, max_size=9))
+    @example("c0,c1\n1,2\n", [0])
+    def check(text: str, order: list[int]) -> None:
+        (tmp_path / "t.csv").write_text(text, newline="")
+        taken.add(assert_same(tmp_path / "t.csv", order))
+
+    check()
+    assert taken == {FileRows, TableRows}

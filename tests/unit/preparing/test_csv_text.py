@@ -1,0 +1,190 @@
+"""Csv text made the fast way is, byte for byte, what pandas writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_mlebench.preparing import csv_parts, csv_text, write_csv
+from pytest_mlebench.preparing.csv_parts import by_pandas, part_text, to_part
+from pytest_mlebench.preparing.csv_text import NotProven, Style, columns_of, rows_text
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"sep": "\t"},
+    {"sep": ";"},
+    {"quoting": csv.QUOTE_NONNUMERIC},
+    {"float_format": "%.10g"},
+    {"float_format": "%.3g"},
+    {"float_format": "%.10f"},
+    {"float_format": "%.10g", "quoting": csv.QUOTE_NONNUMERIC},
+]
+SPECIAL = "abc,;\"'\n\r\t 0.eNA\0üß中🙂\\|"
+
+
+def doubles() -> st.SearchStrategy[float]:
+    """Doubles of every magnitude, as they come and as people write them."""
+    bits = st.integers(0, 2**64 - 1).map(lambda n: struct.unpack("<d", struct.pack("<Q", n))[0])
+    decimals = st.builds(
+        lambda digits, places: digits / 10**places,
+        st.integers(-(10**17), 10**17),
+        st.integers(0, 20),
+    )
+    near = st.sampled_from([1e-5, 9.9999e-5, 1e-4, 0.1, 1e15, 1e16, 1e17, 9999999999.5, 1e10, 2.5])
+    return st.one_of(
+        st.floats(), bits, decimals, near, near.map(lambda x: float(np.nextafter(x, 0)))
+    )
+
+
+def cells(rows: int) -> st.SearchStrategy[Any]:
+    """A column of one of the types that tables have."""
+
+    def column(values: st.SearchStrategy[Any], dtype: Any) -> st.SearchStrategy[pd.Series[Any]]:
+        many = st.lists(values, min_size=rows, max_size=rows)
+        return many.map(lambda each: pd.Series(each, dtype=dtype))
+
+    texts = st.text(SPECIAL, max_size=6)
+    integers = [
+        column(st.integers(np.iinfo(t).min, np.iinfo(t).max), t)
+        for t in ("int8", "int32", "int64", "uint8", "uint64")
+    ]
+    dates = st.datetimes(
+        min_value=pd.Timestamp(1900, 1, 1).to_pydatetime(),
+        max_value=pd.Timestamp(2200, 1, 1).to_pydatetime(),
+    )
+    return st.one_of(
+        column(doubles(), "float64"),
+        column(st.floats(0, 1), "float64"),
+        column(st.floats(width=32), "float32"),
+        *integers,
+        column(st.booleans(), "bool"),
+        column(texts, object),
+        column(st.one_of(texts, st.none(), st.just(float("nan"))), object),
+        column(st.one_of(texts, st.booleans(), st.integers(), doubles()), object),
+        column(st.one_of(texts, st.none()), "str" if pd.__version__ >= "3" else "string"),
+        column(st.one_of(dates, st.none()), "datetime64[ns]"),
+        column(st.one_of(st.integers(-9, 9), st.none()), "Int64"),
+        column(st.sampled_from(["a", "b,", '"']), "category"),
+    )
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pd.DataFrame:
+    rows = draw(st.integers(0, 5))
+    columns = draw(st.lists(cells(rows), min_size=1, max_size=5))
+    return pd.DataFrame({f"c{number}": column for number, column in enumerate(columns)})
+
+
+def pandas_text(table: pd.DataFrame, options: dict[str, Any]) -> bytes:
+    file = io.StringIO()
+    table.to_csv(file, index=False, header=False, lineterminator="\n", **options)
+    return file.getvalue().encode()
+
+
+@pytest.fixture(params=["orjson", "json"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The library that prints numbers."""
+    if request.param == "json":
+        monkeypatch.setattr(csv_text, "orjson", None)
+    assert csv_text.orjson is not None or request.param == "json"
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("library")
+def test_any_table_is_written_as_pandas_writes_it() -> None:
+    @settings(max_examples=300, deadline=None)
+    @given(frames(), st.sampled_from(OPTIONS))
+    def check(table: pd.DataFrame, options: dict[str, Any]) -> None:
+        found = part_text(to_part(table), {"index": False, **options})
+        assert found == by_pandas(table, {"index": False, "header": False, **options})
+        if not csv_parts.QUOTES_RETURNS:
+            assert found == pandas_text(table, options)
+
+    check()
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("float_format", [None, "%.10g", "%.1g", "%.12g", "%.13g"])
+def test_doubles_of_all_magnitudes_are_written_as_python_writes_them(
+    float_format: str | None,
+) -> None:
+    random = np.random.default_rng(0)
+    values = np.concatenate(
+        [
+            random.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64),
+            random.normal(size=20_000),
+            10.0 ** random.uniform(-7, 18, 20_000),
+            random.normal(0, 100, 20_000).round(6),
+            random.integers(-(10**12), 10**12, 20_000) / 1024,  # many halves among them
+            np.nextafter(10.0 ** np.arange(-10.0, 25), 0),
+            10.0 ** np.arange(-10.0, 25),
+            [0.0, -0.0, np.inf, -np.inf, np.nan],
+        ]
+    )
+    found = rows_text([values, values], Style(float_format=float_format)).splitlines()
+    print_one = repr if float_format is None else float_format.__mod__
+    expected = ["" if np.isnan(value) else print_one(value) for value in values.tolist()]
+    assert found == [f"{text},{text}" for text in expected]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1, 2], dtype="int8"),
+        np.array([1.5, np.nan]),
+        np.array([1e-7, np.inf]),
+        np.array([True, False]),
+        ["a", 'b "quoted", with\n all'],
+        ["a", None],
+    ],
+    ids=str,
+)
+def test_the_usual_types_take_the_fast_way(column: Any) -> None:
+    table = pd.DataFrame({"x": [1, 2], "y": pd.Series(column)})
+    expected = pandas_text(table, {})
+    assert rows_text(columns_of(table), Style()).encode() == expected
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"x": ["a", ""]}),
+        pd.DataFrame({"x": np.array([1.5], dtype="float32")}),
+        pd.DataFrame({"x": pd.to_datetime(["2020-01-01"])}),
+        pd.DataFrame({"x": ["a", 1, 2.5, True]}, dtype=object),
+        pd.DataFrame(index=[1, 2]),
+    ],
+    ids=["lone-empty", "float32", "dates", "mixed", "no-columns"],
+)
+def test_what_is_not_proven_is_left_to_pandas(table: pd.DataFrame) -> None:
+    with pytest.raises(NotProven):
+        rows_text(columns_of(table), Style())
+    assert part_text(to_part(table), {"index": False}) == pandas_text(table, {})
+
+
+@pytest.mark.parametrize("style", [{"sep": "ab"}, {"sep": "."}, {"quoting": csv.QUOTE_ALL}])
+def test_an_unknown_style_is_left_to_pandas(style: dict[str, Any]) -> None:
+    with pytest.raises(NotProven):
+        Style(**style)
+
+
+def test_large_tables_are_written_by_several_processes_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_parts, "MIN_SHARED_CELLS", 0)
+    monkeypatch.setattr(csv_parts, "PART_CELLS", 30)
+    monkeypatch.setattr("pytest_mlebench.host.crew.host_cpus", lambda: 3)
+    numbers = np.arange(1000)
+    table = pd.DataFrame({"n": numbers, "half": numbers / 2, "text": [f"{n}, " for n in numbers]})
+    table["day"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(numbers, "D")  # for pandas
+    write_csv(table, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == b"n,half,text,day\n" + pandas_text(table, {})
