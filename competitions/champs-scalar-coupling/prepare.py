@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import link_named, read_csv, split_groups, write_csv
+import numpy as np
+
+from pytest_mlebench.preparing import link_named, open_rows, split_group_indices, write_csv
 
 TARGET = "scalar_coupling_constant"
 COLUMNS = ["id", "molecule_name", "atom_index_0", "atom_index_1", "type", TARGET]
@@ -20,14 +22,17 @@ SIDE_TABLES = (
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the molecules."""
-    pairs = read_csv(raw / "train.csv", needs=COLUMNS)
-    train, test = split_groups(pairs, "molecule_name", 0.1)
-    write_csv(train, public / "train.csv")
+    with open_rows(raw / "train.csv", needs=COLUMNS) as pairs:
+        names = pairs.column("molecule_name")
+        train, held_out = split_group_indices(names, 0.1)
+        pairs.write(train, public / "train.csv")
+        test = pairs.table(held_out)
     write_csv(test.drop(columns=TARGET), public / "test.csv")
     write_csv(test[["id"]].assign(**{TARGET: 0}), public / "sample_submission.csv")
     write_csv(test, private / "answers.csv")
-    molecules = train["molecule_name"].unique()
+    molecules = names.iloc[train].unique()
     for name in SIDE_TABLES:
-        table = read_csv(raw / name, needs=["molecule_name"])
-        write_csv(table[table["molecule_name"].isin(molecules)], public / name)
+        with open_rows(raw / name, needs=["molecule_name"]) as table:
+            kept = table.column("molecule_name").isin(molecules)
+            table.write(np.flatnonzero(kept), public / name)
     link_named(molecules, raw / "structures", public / "structures", ".xyz")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import read_csv, split_rows, unpacked, write_csv
+from pytest_mlebench.preparing import open_rows, split_indices, unpacked, write_csv
 
 COLUMNS = ["Id", "Title", "Body", "Tags"]
 COMMON = "javascript c# python php java"
@@ -12,10 +12,14 @@ COMMON = "javascript c# python php java"
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the questions."""
-    with unpacked(raw / "Train.zip", near=public) as folder:
-        table = read_csv(folder / "Train.csv", needs=COLUMNS, dtype={"Id": str, "Tags": str})
-    train, test = split_rows(table, 0.1)
-    write_csv(train, public / "train.csv")
+    types = {"Id": str, "Tags": str}
+    with (
+        unpacked(raw / "Train.zip", near=public) as folder,
+        open_rows(folder / "Train.csv", needs=COLUMNS, dtype=types) as questions,
+    ):
+        train, held_out = split_indices(len(questions), 0.1)
+        questions.write(train, public / "train.csv")
+        test = questions.table(held_out)
     write_csv(test.drop(columns="Tags"), public / "test.csv")
     write_csv(test.assign(Tags=COMMON), public / "sample_submission.csv")
     write_csv(test, private / "test.csv")

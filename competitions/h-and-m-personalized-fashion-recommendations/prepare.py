@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from pytest_mlebench.preparing import link_named, link_tree, read_csv, reading, write_csv
+from pytest_mlebench.preparing import link_named, link_tree, open_rows, reading, write_csv
 
 TEST_DAYS = 7  # before the last day, which is a test day too
 UNCHANGED = ("articles.csv", "customers.csv", "sample_submission.csv")
@@ -17,13 +18,15 @@ COLUMNS = ["t_dat", "customer_id", "article_id", "price", "sales_channel_id"]
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out the purchases of the last days."""
     path = raw / "transactions_train.csv"
-    purchases = read_csv(path, needs=COLUMNS)
-    with reading(path):
-        last = date.fromisoformat(purchases["t_dat"].max())
-    first = last - timedelta(days=TEST_DAYS)
-    is_test = purchases["t_dat"] >= first.isoformat()
-    write_csv(purchases[~is_test], public / "transactions_train.csv")
-    write_csv(_by_customer(purchases[is_test]), private / "answers.csv")
+    with open_rows(path, needs=COLUMNS) as purchases:
+        days = purchases.column("t_dat")
+        with reading(path):
+            last = date.fromisoformat(days.max())
+        first = last - timedelta(days=TEST_DAYS)
+        is_test = days >= first.isoformat()
+        purchases.write(np.flatnonzero(~is_test), public / "transactions_train.csv")
+        test = purchases.table(np.flatnonzero(is_test))
+    write_csv(_by_customer(test), private / "answers.csv")
     link_named(UNCHANGED, raw, public)
     link_tree(raw / "images", public / "images")
 

@@ -29,7 +29,7 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
         for name, part in (("train", train), ("test", test)):
             names = [f"{number}.jpg" for number in part["name"]]
             photos = {photo: require(folder / "train" / photo) for photo in names}
-            write_7z(public / f"{name}.7z", photos, prefix=f"{name}/")
+            write_7z(public / f"{name}.7z", photos, prefix=f"{name}/", compress=False)
 
 
 def _zip(table: Path, folder: Path) -> None:

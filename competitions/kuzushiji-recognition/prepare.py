@@ -8,11 +8,10 @@ from pytest_mlebench.preparing import (
     link,
     read_csv,
     reading,
-    require,
     split_rows,
-    unpacked,
     write_csv,
     write_zip,
+    zip_members,
 )
 
 SAMPLE_LABELS = "U+003F 1 1 U+FF2F 2 2"
@@ -23,10 +22,10 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the pages."""
     table = read_csv(raw / "train.csv", needs=["image_id", "labels"])
     train, test = split_rows(table, 0.1)
-    with unpacked(raw / "train_images.zip", near=public) as folder:
-        for part, name in ((train, "train_images.zip"), (test, "test_images.zip")):
-            pictures = {f"{page}.jpg": require(folder / f"{page}.jpg") for page in part["image_id"]}
-            write_zip(public / name, pictures, compress=False)
+    pictures = zip_members(raw / "train_images.zip")
+    for part, name in ((train, "train_images.zip"), (test, "test_images.zip")):
+        files = [f"{page}.jpg" for page in part["image_id"]]
+        write_zip(public / name, {file: pictures[file] for file in files})
     link(raw / TRANSLATION, public / TRANSLATION)
     write_csv(train, public / "train.csv")
     write_csv(test, private / "test.csv")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import read_csv, split_rows, write_csv
+from pytest_mlebench.preparing import open_rows, split_indices, write_csv
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the patches."""
-    train, test = split_rows(read_csv(raw / "train.csv", needs=["Id", "Cover_Type"]), 0.1)
-    write_csv(train, public / "train.csv")
+    with open_rows(raw / "train.csv", needs=["Id", "Cover_Type"]) as patches:
+        train, held_out = split_indices(len(patches), 0.1)
+        patches.write(train, public / "train.csv")
+        test = patches.table(held_out)
     write_csv(test.drop(columns="Cover_Type"), public / "test.csv")
     write_csv(test[["Id"]].assign(Cover_Type=2), public / "sample_submission.csv")
     write_csv(test, private / "test.csv")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
-from pytest_mlebench.preparing import read_csv, split_groups, write_csv
+from pytest_mlebench.preparing import open_rows, split_group_indices, write_csv
 
 TYPES = {
     "id": "int32",
@@ -23,13 +21,11 @@ DIGITS = "%.10g"
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the breaths."""
-    steps = read_csv(raw / "train.csv", needs=TYPES, dtype=TYPES)
-    train, test = (_renumbered(part) for part in split_groups(steps, "breath_id", 0.1))
-    write_csv(train, public / "train.csv", float_format=DIGITS)
+    with open_rows(raw / "train.csv", needs=TYPES, dtype=TYPES, copied=False) as steps:
+        train, held_out = split_group_indices(steps.column("breath_id"), 0.1)
+        numbers = {"id": range(1, len(train) + 1)}
+        steps.write(train, public / "train.csv", assign=numbers, float_format=DIGITS)
+        test = steps.table(held_out).assign(id=range(1, len(held_out) + 1))
     write_csv(test.drop(columns="pressure"), public / "test.csv", float_format=DIGITS)
     write_csv(test, private / "test.csv", float_format=DIGITS)
     write_csv(test[["id"]].assign(pressure=0), public / "sample_submission.csv")
-
-
-def _renumbered(part: pd.DataFrame) -> pd.DataFrame:
-    return part.assign(id=range(1, len(part) + 1))

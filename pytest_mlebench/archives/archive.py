@@ -11,20 +11,24 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from pytest_mlebench._files import atomic_file
+from pytest_mlebench.archives.deflate import in_blocks
 from pytest_mlebench.archives.entries import MAX_ENTRIES, Entry, check_entries, check_total
+from pytest_mlebench.archives.seven_zip import write_files
 from pytest_mlebench.archives.unzip import unzip
+from pytest_mlebench.archives.zip_members import ZipMember, packed_reader
+from pytest_mlebench.archives.zip_writer import ZipWriter, file_blocks
 from pytest_mlebench.errors import ConfigError, PreparationError
 
 Kind = Literal["zip", "7z", "tar"]
-Files = Path | Mapping[str, Path]
+Members = Path | Mapping[str, Path] | Mapping[str, ZipMember] | Mapping[str, Path | ZipMember]
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
+BUFFER_BYTES = 4 << 20
 CHUNK_BYTES = 1 << 20
 
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {
@@ -105,21 +109,25 @@ def list_tar(archive: Path) -> list[str]:
         return [info.name for info in tape if info.isreg()]
 
 
-def write_zip(target: Path, files: Files, *, prefix: str = "", compress: bool = True) -> None:
-    """Write a zip of a folder, or of files by member name: the same bytes for the same files.
+def write_zip(target: Path, files: Members, *, prefix: str = "", compress: bool = True) -> None:
+    """Write a zip of a folder, or of files and members of other zips by their new names.
 
-    *prefix* goes before every name (``"train/"``); ``compress=False`` stores pictures and sound
-    as they are, which is faster and no larger.
+    *prefix* goes before every name (``"train/"``); ``compress=False`` stores pictures and sound as
+    they are, which is faster and no larger. Members of other zips stay as they are there.
     """
-    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    with atomic_file(Path(target)) as temporary, zipfile.ZipFile(temporary, "w", method) as zipped:
-        for name, path in sorted(_by_name(files).items()):
-            info = zipfile.ZipInfo(prefix + name, EPOCH)
-            info.compress_type = method
-            info.external_attr = (stat.S_IFREG | 0o644) << 16
-            info.file_size = path.stat().st_size  # lets zipfile choose zip64 where it must
-            with path.open("rb") as source, zipped.open(info, "w") as sink:
-                shutil.copyfileobj(source, sink, CHUNK_BYTES)
+    with (
+        atomic_file(Path(target)) as temporary,
+        temporary.open("wb", buffering=BUFFER_BYTES) as file,
+        packed_reader() as reader,
+    ):
+        writer = ZipWriter(file)
+        for name, source in sorted(_by_name(files).items()):
+            if isinstance(source, ZipMember):
+                writer.copy(prefix + name, source, reader.read(source))
+            else:
+                size = source.stat().st_size
+                writer.add(prefix + name, file_blocks(source), size, compress=compress)
+        writer.close()
 
 
 def repack_tar(archive: Path, parts: Mapping[Path, Mapping[str, str]]) -> None:
@@ -140,18 +148,26 @@ def repack_tar(archive: Path, parts: Mapping[Path, Mapping[str, str]]) -> None:
             _missing(archive, name)
 
 
-def write_7z(target: Path, files: Files, *, prefix: str = "") -> None:
-    """Write a 7z of a folder, or of files by member name."""
-    py7zr = _py7zr()
-    with atomic_file(Path(target)) as temporary, py7zr.SevenZipFile(temporary, "w") as zipped:
-        for name, path in sorted(_by_name(files).items()):
-            with path.open("rb") as source:
-                zipped.writef(source, prefix + name)
+def write_zip_of(target: Path, name: str, blocks: Iterable[bytes], *, max_bytes: int) -> None:
+    """Write a zip with a single file, which comes in blocks, of *max_bytes* at most."""
+    with atomic_file(Path(target)) as temporary, temporary.open("wb", BUFFER_BYTES) as file:
+        writer = ZipWriter(file)
+        writer.add(name, in_blocks(blocks), max_bytes, compress=True)
+        writer.close()
 
 
-def _by_name(files: Files) -> dict[str, Path]:
+def write_7z(
+    target: Path, files: Path | Mapping[str, Path], *, prefix: str = "", compress: bool = True
+) -> None:
+    """Write a 7z of a folder or of files by member name; ``compress=False`` only stores them."""
+    named = {prefix + name: Path(path) for name, path in sorted(_by_name(files).items())}
+    with atomic_file(Path(target)) as temporary, temporary.open("wb", BUFFER_BYTES) as file:
+        write_files(file, named, compress=compress)
+
+
+def _by_name(files: Members) -> dict[str, Any]:
     if isinstance(files, Mapping):
-        return {name: Path(path) for name, path in files.items()}
+        return {**files}
     folder = Path(files)
     if not folder.is_dir():
         raise PreparationError(f"{folder}: no such folder to pack")

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import IO
 from zipfile import ZipInfo
 
-from pytest_mlebench.archives.entries import Entry, check_entries
+from pytest_mlebench.archives.deflate import RAW, DeflateError, crc32, fast_zlib, inflated
+from pytest_mlebench.archives.entries import Entry, check_entries, check_name
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, serve, started
 
@@ -29,11 +29,18 @@ BATCH_MEMBERS = 256  # neighbours in the archive that one process unpacks
 MIN_SHARED_MEMBERS = 8000  # from which on more processes pay
 
 # A local file header, APPNOTE.TXT 4.3.7: signature, …, length of name, length of extra field; the
-# flag of an encrypted member, 4.4.4, bit 0; deflate has no header of its own, a window of 32 KiB.
+# flag of an encrypted member, 4.4.4, bit 0.
 HEADER = struct.Struct("<4s22xHH")
 SIGNATURE = b"PK\x03\x04"
 ENCRYPTED = 1 << 0
-RAW_DEFLATE = -zlib.MAX_WBITS
+
+UNREADABLE: tuple[type[Exception], ...] = (
+    *DeflateError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+    EOFError,
+    ValueError,
+)
 
 Done = dict[int, tuple[str, int, int]]  # members by offset: name, size, checksum
 Facts = tuple[str, int, int, int, int, int]  # name, offset, method, checksum, sizes
@@ -52,8 +59,7 @@ def unzip(
     *done* are members that lie there already. Without *check* the sums of the members are not
     looked at: the sum of the archive has been, and vouches for them.
     """
-    infos = _index(archive)
-    members = _members(archive, infos)
+    infos, members = _judged(archive)
     there = sum(size for _, size, _ in (done or {}).values() if size > 0)
     check_entries(archive, map(_entry, infos), target, there=there)
     _make_folders(archive, infos, target)
@@ -63,6 +69,41 @@ def unzip(
         _unpack(archive, target, members, check)
     else:
         _share(archive, target, members, crew, check)
+
+
+def checked_members(archive: Path) -> list[ZipInfo]:
+    """Return the files of a zip in their order there, if nothing about it is suspicious."""
+    infos, members = _judged(archive)
+    for info in infos:
+        check_name(archive, info.filename)
+    return members
+
+
+def read_blocks(archive: Path, name: str) -> Iterator[bytes | memoryview]:
+    """Yield the content of a member that may be larger than the memory."""
+    found = [info for info in checked_members(archive) if info.filename == name]
+    if not found:
+        raise PreparationError(f"{archive}: has no member {name!r}")
+    with archive.open("rb") as file:
+        yield from Unpacking(archive, file.fileno(), archive.parent, check=True).blocks(found[0])
+
+
+def data_start(archive: Path, name: str, head: bytes) -> int:
+    """Return how far the data of a member are from the beginning of its header."""
+    if len(head) < HEADER.size or head[:4] != SIGNATURE:
+        raise damaged(archive, name, "no member begins where the index says")
+    _, name_length, extra_length = HEADER.unpack_from(head)
+    return HEADER.size + int(name_length) + int(extra_length)
+
+
+def damaged(archive: Path, name: str, problem: str) -> PreparationError:
+    """Return the error that names the archive and the member."""
+    return PreparationError(f"{archive}: damaged, member {name!r}: {problem}; fetch it again")
+
+
+def _judged(archive: Path) -> tuple[list[ZipInfo], list[ZipInfo]]:
+    infos = _index(archive)
+    return infos, _members(archive, infos)
 
 
 def _unpack(archive: Path, target: Path, members: Sequence[ZipInfo], check: bool) -> None:
@@ -175,8 +216,12 @@ class Unpacking:
     def unpack(self, members: Iterable[ZipInfo]) -> None:
         """Unpack some members."""
         for info in members:
-            small = info.compress_size <= MAX_WHOLE_BYTES and info.compress_type in KNOWN_METHODS
-            self.write(info, (self._at_once(info),) if small else self._in_parts(info))
+            self.write(info, self.blocks(info))
+
+    def blocks(self, info: ZipInfo) -> Iterator[bytes | memoryview]:
+        """Yield the content of a member."""
+        small = info.compress_size <= MAX_WHOLE_BYTES and info.compress_type in KNOWN_METHODS
+        return iter((self._at_once(info),)) if small else self._in_parts(info)
 
     def write(self, info: ZipInfo, blocks: Iterable[bytes | memoryview]) -> None:
         """Write the content of a member."""
@@ -199,19 +244,17 @@ class Unpacking:
 
     def damaged(self, info: ZipInfo, problem: str) -> PreparationError:
         """Return the error that names the archive and the member."""
-        return PreparationError(
-            f"{self.archive}: damaged, member {info.filename!r}: {problem}; fetch it again"
-        )
+        return damaged(self.archive, info.filename, problem)
 
     def content(self, info: ZipInfo, packed: memoryview) -> bytes | memoryview:
         """Return the content of a small member from its bytes in the archive."""
         data: bytes | memoryview = packed
         if info.compress_type == zipfile.ZIP_DEFLATED:
             try:  # at once: many times faster than piece by piece, and small enough to be bounded
-                data = zlib.decompress(packed, RAW_DEFLATE, max(1, info.file_size))
-            except zlib.error as error:
+                data = inflated(packed, info.file_size)
+            except DeflateError as error:
                 raise self.damaged(info, str(error)) from None
-        if len(data) != info.file_size or (self.check and zlib.crc32(data) != info.CRC):
+        if len(data) != info.file_size or (self.check and crc32(data) != info.CRC):
             raise self.damaged(info, "wrong size or checksum")
         return data
 
@@ -232,11 +275,11 @@ class Unpacking:
         parts = self._parts if info.compress_type in KNOWN_METHODS else self._parts_by_library
         try:
             for data in parts(info):
-                size, crc = size + len(data), zlib.crc32(data, crc) if self.check else 0
+                size, crc = size + len(data), crc32(data, crc) if self.check else 0
                 if size > info.file_size:
                     raise self.damaged(info, "is larger than it says")
                 yield data
-        except (zlib.error, zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
+        except UNREADABLE as error:
             raise self.damaged(info, str(error)) from None
         if size != info.file_size or (self.check and crc != info.CRC):
             raise self.damaged(info, "wrong size or checksum")
@@ -245,7 +288,7 @@ class Unpacking:
         head = os.pread(self.descriptor, HEADER.size, info.header_offset)
         offset = info.header_offset + self._data_start(info, head)
         inflate = (
-            zlib.decompressobj(RAW_DEFLATE) if info.compress_type == zipfile.ZIP_DEFLATED else None
+            fast_zlib.decompressobj(RAW) if info.compress_type == zipfile.ZIP_DEFLATED else None
         )
         left = info.compress_size
         while left:
@@ -271,10 +314,7 @@ class Unpacking:
             raise self.damaged(info, str(error)) from None
 
     def _data_start(self, info: ZipInfo, block: bytes) -> int:
-        if len(block) < HEADER.size or block[:4] != SIGNATURE:
-            raise self.damaged(info, "no member begins where the index says")
-        _, name, extra = HEADER.unpack_from(block)
-        return HEADER.size + int(name) + int(extra)
+        return data_start(self.archive, info.filename, block)
 
 
 def _write(out: int, data: bytes | memoryview) -> None:

@@ -9,7 +9,9 @@ from pytest_mlebench.archives.archive import (
     repack_tar,
     write_7z,
     write_zip,
+    write_zip_of,
 )
+from pytest_mlebench.archives.unzip import read_blocks
 from pytest_mlebench.preparing.csv_rows import open_rows
 from pytest_mlebench.preparing.files import (
     link,
@@ -23,8 +25,10 @@ from pytest_mlebench.preparing.floats import read_csv_inexact
 from pytest_mlebench.preparing.public_file import fetch
 from pytest_mlebench.preparing.split import (
     split_by,
+    split_group_indices,
     split_groups,
     split_indices,
+    split_indices_by,
     split_list,
     split_rows,
 )
@@ -40,7 +44,7 @@ from pytest_mlebench.preparing.tables import (
     write_parquet,
 )
 from pytest_mlebench.preparing.tfrecord import read_texts
-from pytest_mlebench.preparing.unpack import unpacked
+from pytest_mlebench.preparing.unpack import unpacked, zip_members
 
 __all__ = [
     "extract",
@@ -53,6 +57,7 @@ __all__ = [
     "list_tar",
     "one_hot",
     "open_rows",
+    "read_blocks",
     "read_csv",
     "read_csv_inexact",
     "read_json",
@@ -64,8 +69,10 @@ __all__ = [
     "repack_tar",
     "require",
     "split_by",
+    "split_group_indices",
     "split_groups",
     "split_indices",
+    "split_indices_by",
     "split_list",
     "split_rows",
     "unpacked",
@@ -74,4 +81,6 @@ __all__ = [
     "write_json",
     "write_parquet",
     "write_zip",
+    "write_zip_of",
+    "zip_members",
 ]

@@ -7,7 +7,7 @@ as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import kind
-from pytest_mlebench.preparing.csv_parts import part_text, to_part
+from pytest_mlebench.preparing.csv_parts import table_text
 from pytest_mlebench.preparing.csv_source import (
     Array,
     Part,
@@ -39,30 +39,40 @@ class PartFacts:
     changed: Array | None  # the new length of a row that changes, else zero
 
 
-def examine(part: Part, texts: frozenset[str]) -> PartFacts | None:
+def examine(part: Part, texts: frozenset[str], copied: bool) -> PartFacts | None:
     """Return the facts of a part, or none if it is not as regular as it must be.
 
-    *texts* are columns that are known from other parts to be texts.
+    *texts* are columns that are known from other parts to be texts. Unless rows are to be *copied*,
+    which of them change is not looked at.
     """
     rows = part.read()
     lengths = row_lengths(rows)
     if lengths is None:
         return None
     try:
+        if not copied:
+            return _parsed(part, rows, lengths)[1]
         return _examine_plain(part, rows, lengths, texts) or _examine_all(part, rows, lengths)
     except Exception:  # whatever it is: reading the file as a whole says it with the right line
         return None
 
 
 def _examine_all(part: Part, rows: bytes, lengths: Array) -> PartFacts | None:
+    table, facts = _parsed(part, rows, lengths)
+    if facts is None:
+        return None
+    text = table_text(table, {"index": False})
+    return facts if text == rows else replace(facts, changed=_changes(rows, lengths, text))
+
+
+def _parsed(part: Part, rows: bytes, lengths: Array) -> tuple[pd.DataFrame, PartFacts | None]:
+    """Return a part as a table with its facts, or no facts if the table is not made of its rows."""
     if cell_count(rows[: lengths[0]]) > len(part.source.columns):
-        return None  # pandas would take the first cells for names of the rows
+        return pd.DataFrame(), None  # pandas would take the first cells for names of the rows
     table = part.source.parse(rows)
     if len(table) != len(lengths):
-        return None
-    kinds = {str(name): kind(column) for name, column in table.items()}
-    text = part_text(to_part(table), {"index": False})
-    return PartFacts(lengths, kinds, None if text == rows else _changes(rows, lengths, text))
+        return table, None
+    return table, PartFacts(lengths, {str(name): kind(each) for name, each in table.items()}, None)
 
 
 def _examine_plain(

@@ -31,6 +31,7 @@ class Index:
     parts: tuple[Part, ...]
     starts: Array  # one more than there are rows: the end of the last one
     changed: Array | None  # the new length of a row that changes, else zero
+    copied: bool = True  # it is known which rows change
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -46,14 +47,14 @@ class Index:
         return starts, (self.starts[rows + 1] - starts).astype(np.uint32)
 
 
-def build_index(crew: Crew, path: Path, types: Types) -> Index | None:
+def build_index(crew: Crew, path: Path, types: Types, *, copied: bool = True) -> Index | None:
     """Return the index of a csv file, or none if it has to be read as a whole."""
     source = Source.of(path, types)
     first = next(cut(source), None) if source is not None else None
-    known = examine(first, frozenset()) if first is not None else None
+    known = examine(first, frozenset(), copied) if first is not None else None
     if source is None or known is None:
         return None
-    parts, facts = _examined(crew, cut(source), _texts(known))
+    parts, facts = _examined(crew, cut(source), _texts(known), copied)
     final = _types(facts, types)
     if final is None:
         return None
@@ -62,7 +63,7 @@ def build_index(crew: Crew, path: Path, types: Types) -> Index | None:
     # What looked like whole numbers in one part may be decimals in another, and so on.
     other = [n for n, each in enumerate(facts) if _types([each], types) != final]
     texts = frozenset(name for name, each in final.items() if each is object)
-    _, again = _examined(crew, (parts[n] for n in other), texts)
+    _, again = _examined(crew, (parts[n] for n in other), texts, copied)
     if len(again) < len(other):
         return None
     for number, found in zip(other, again, strict=True):
@@ -71,11 +72,11 @@ def build_index(crew: Crew, path: Path, types: Types) -> Index | None:
     starts[0] = len(source.header)
     np.concatenate([each.lengths for each in facts], out=starts[1:])
     np.cumsum(starts, out=starts)
-    return Index(source, tuple(parts), starts, _all_changed(facts))
+    return Index(source, tuple(parts), starts, _all_changed(facts), copied)
 
 
 def _examined(
-    crew: Crew, parts: Iterable[Part], texts: frozenset[str]
+    crew: Crew, parts: Iterable[Part], texts: frozenset[str], copied: bool
 ) -> tuple[list[Part], list[PartFacts]]:
     """Return parts and their facts, as far as they are regular."""
     noted: list[Part] = []
@@ -84,7 +85,7 @@ def _examined(
     def calls() -> Iterator[Call]:
         for part in parts:
             noted.append(part)
-            yield partial(examine, part, texts)
+            yield partial(examine, part, texts, copied)
 
     for found in crew.map(calls()):
         if found is None:

@@ -27,7 +27,7 @@ def csv_parts(table: pd.DataFrame, options: Options) -> Iterator[bytes]:
     starts = range(0, len(table), step)
     parts = (table.iloc[start : start + step] for start in starts)
     with Crew(None if table.size >= MIN_SHARED_CELLS else 1) as crew:
-        yield from crew.map(partial(part_text, to_part(part), options) for part in parts)
+        yield from crew.map(partial(part_text, to_part(part, options), options) for part in parts)
 
 
 def part_text(part: list[Column] | pd.DataFrame, options: Options) -> bytes:
@@ -40,12 +40,18 @@ def part_text(part: list[Column] | pd.DataFrame, options: Options) -> bytes:
         return part_text(_table(part), options)
 
 
-def to_part(rows: pd.DataFrame) -> list[Column] | pd.DataFrame:
-    """Return rows in the form in which they are written fastest."""
+def to_part(rows: pd.DataFrame, options: Options) -> list[Column] | pd.DataFrame:
+    """Return rows in the form in which they are written fastest: without an index, by columns."""
     try:
+        _style(options)
         return columns_of(rows)
     except NotProven:
         return rows
+
+
+def table_text(table: pd.DataFrame, options: Options) -> bytes:
+    """Return the csv text of a table, without a header."""
+    return part_text(to_part(table, options), options)
 
 
 def by_pandas(table: pd.DataFrame, options: Options) -> bytes:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from pytest_mlebench.host.crew import Crew
 from pytest_mlebench.preparing.csv_index import Index, build_index
-from pytest_mlebench.preparing.csv_parts import Options, by_pandas, part_text, to_part
+from pytest_mlebench.preparing.csv_parts import Options, by_pandas, table_text
 from pytest_mlebench.preparing.csv_source import Array, Part, Source, Types, row_ends
 from pytest_mlebench.preparing.files import require
 from pytest_mlebench.preparing.gather import gather
@@ -52,20 +52,23 @@ class Rows(Protocol):
         path: Path,
         *,
         assign: Mapping[str, Any] | None = None,
-        drop: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
-        """Write some rows, in the order asked for, with new values in some columns."""
+        """Write some rows, in the order asked for; *assign* has new values for some columns."""
 
 
 @contextmanager
 def open_rows(
-    path: Path, *, needs: Iterable[str] = (), dtype: Types | None = None
+    path: Path, *, needs: Iterable[str] = (), dtype: Types | None = None, copied: bool = True
 ) -> Iterator[Rows]:
-    """Open a raw csv file; the columns in *needs* must be there, with rows."""
+    """Open a raw csv file; the columns in *needs* must be there, with rows.
+
+    Without *copied* no rows are going to be written as they are, and none is looked at for that.
+    """
     is_large = require(path).stat().st_size >= MIN_INDEXED_BYTES
     with Crew() as crew:
-        index = build_index(crew, path, dtype or {}) if is_large else None
+        index = build_index(crew, path, dtype or {}, copied=copied) if is_large else None
         if index is None:
             yield TableRows(read_csv(path, needs=needs, dtype=dtype))
         else:
@@ -96,12 +99,12 @@ class TableRows:
         path: Path,
         *,
         assign: Mapping[str, Any] | None = None,
-        drop: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
-        """Write some rows, in the order asked for, with new values in some columns."""
-        table = self.whole.iloc[rows].assign(**assign or {}).drop(columns=list(drop))
-        write_csv(table, path, **options)
+        """Write some rows, in the order asked for; *assign* has new values for some columns."""
+        change = Change.of(assign, columns, options)
+        write_csv(change.applied(self.whole.iloc[rows]), path, **options)
 
 
 @dataclass(frozen=True)
@@ -135,15 +138,15 @@ class FileRows:
         path: Path,
         *,
         assign: Mapping[str, Any] | None = None,
-        drop: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
-        """Write some rows, in the order asked for, with new values in some columns."""
+        """Write some rows, in the order asked for; *assign* has new values for some columns."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        change = Change({**assign} if assign else {}, tuple(drop), {"index": False, **options})
+        change = Change.of(assign, columns, options)
         header = by_pandas(change.applied(self.index.source.parse(b"")), change.options)
         path.write_bytes(header)
-        if change:
+        if change or not self.index.copied:
             self._rewrite(rows, path, change)
         else:
             self._copy(rows, path)
@@ -181,11 +184,19 @@ class Change:
     """What is to be different in the rows that are written."""
 
     assign: dict[str, Any]
-    drop: tuple[str, ...]
+    columns: tuple[str, ...] | None
     options: Options
 
+    @classmethod
+    def of(
+        cls, assign: Mapping[str, Any] | None, columns: Sequence[str] | None, options: Options
+    ) -> Change:
+        """Return the change that the arguments of ``write`` ask for."""
+        chosen = None if columns is None else tuple(columns)
+        return cls({**assign} if assign else {}, chosen, {"index": False, **options})
+
     def __bool__(self) -> bool:
-        return bool(self.assign or self.drop or self.options != {"index": False})
+        return bool(self.assign or self.columns or self.options != {"index": False})
 
     def part(self, some: slice) -> Change:
         """Return the change of some of the rows."""
@@ -195,7 +206,8 @@ class Change:
     def applied(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with the change."""
         part = self.part(slice(0, len(table)))
-        return table.assign(**part.assign).drop(columns=list(self.drop))
+        changed = table.assign(**part.assign)
+        return changed if self.columns is None else changed[list(self.columns)]
 
 
 @dataclass(frozen=True)
@@ -239,7 +251,7 @@ def rewrite_lot(lot: Rewrite) -> list[bytes]:
     texts = []
     for piece, text in gather(lot.source.path, lot.starts, lot.lengths):
         table = lot.change.part(piece).applied(lot.source.parse(text))
-        texts.append(part_text(to_part(table), lot.change.options))
+        texts.append(table_text(table, lot.change.options))
     return texts
 
 

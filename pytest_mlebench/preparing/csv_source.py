@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import read_frame
-from pytest_mlebench.preparing.csv_parts import part_text, to_part
+from pytest_mlebench.preparing.csv_parts import table_text
 
 PART_BYTES = 2 << 20  # what is made of them fits into the caches of a processor
 AMBIGUOUS = (b"\r", b"\0")  # they end a line, or a cell, in some places and not in others
@@ -52,7 +52,7 @@ class Source:
 
     def written(self, rows: bytes) -> bytes:
         """Return some rows as a prepared file has them."""
-        return part_text(to_part(self.parse(rows)), {"index": False})
+        return table_text(self.parse(rows), {"index": False})
 
 
 @dataclass(frozen=True)

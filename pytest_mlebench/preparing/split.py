@@ -50,9 +50,15 @@ def split_groups(
     The permutation is over the groups in ascending order of their names; the rows of a group come
     together and keep their order.
     """
-    group, names = pd.factorize(table[by], sort=True)
+    train, held_out = split_group_indices(table[by], test, seed)
+    return table.iloc[train], table.iloc[held_out]
+
+
+def split_group_indices(groups: pd.Series[Any], test: float, seed: int = 0) -> tuple[Array, Array]:
+    """Return the positions of the rows of train and of test groups, as ``split_groups`` does."""
+    group, names = pd.factorize(groups, sort=True)
     train, held_out = split_indices(len(names), test, seed)
-    return table.iloc[_rows_of(group, train)], table.iloc[_rows_of(group, held_out)]
+    return _rows_of(group, train), _rows_of(group, held_out)
 
 
 def split_by(
@@ -62,8 +68,15 @@ def split_by(
 
     The permutation is over the values in order of their first appearance.
     """
-    train, held_out = split_list(table[by].unique(), test, seed)
-    return table[table[by].isin(train)], table[table[by].isin(held_out)]
+    train, held_out = split_indices_by(table[by], test, seed)
+    return table.iloc[train], table.iloc[held_out]
+
+
+def split_indices_by(values: pd.Series[Any], test: float, seed: int = 0) -> tuple[Array, Array]:
+    """Return the positions of train and of test values, as ``split_by`` does."""
+    parts = split_list(values.unique(), test, seed)
+    train, held_out = (np.flatnonzero(values.isin(part)) for part in parts)
+    return train, held_out
 
 
 def _rows_of(group: Array, chosen: Array) -> Array:

@@ -8,8 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_mlebench.archives.archive import extract
+from pytest_mlebench.archives.zip_members import ZipMembers
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing.files import require
+
+
+def zip_members(archive: Path) -> ZipMembers:
+    """Return the files of a raw zip, to be passed on as they are."""
+    return ZipMembers(require(archive))
 
 
 @contextmanager

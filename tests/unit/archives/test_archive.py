@@ -329,8 +329,9 @@ def test_a_missing_library_names_the_extra(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "py7zr", None)
+    write_7z(tmp_path / "a.7z", folder)
     with pytest.raises(ConfigError) as caught:
-        write_7z(tmp_path / "a.7z", folder)
+        extract(tmp_path / "a.7z", tmp_path / "out")
     assert str(caught.value) == (
         "7z archives need py7zr: pip install 'pytest-mlebench[competitions]'"
     )

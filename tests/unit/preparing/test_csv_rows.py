@@ -63,7 +63,10 @@ def assert_same(path: Path, order: Any) -> type[Rows]:
         first, last = expected.whole.columns[0], expected.whole.columns[-1]
         for name in (first, last):
             pd.testing.assert_series_equal(found.column(name), expected.column(name))
-        changes = {"assign": {first: range(len(order))}, "drop": [last] if last != first else []}
+        changes = {
+            "assign": {first: range(len(order)), "new": 0.5},
+            "columns": ["new", last, first],
+        }
         assert written(found, order, target, **changes) == written(
             expected, order, target, **changes
         )

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_mlebench.preparing import csv_parts, csv_text, write_csv
-from pytest_mlebench.preparing.csv_parts import by_pandas, part_text, to_part
+from pytest_mlebench.preparing.csv_parts import by_pandas, table_text
 from pytest_mlebench.preparing.csv_text import NotProven, Style, columns_of, rows_text
 
 OPTIONS: list[dict[str, Any]] = [
@@ -104,7 +104,7 @@ def test_any_table_is_written_as_pandas_writes_it() -> None:
     @settings(max_examples=300, deadline=None)
     @given(frames(), st.sampled_from(OPTIONS))
     def check(table: pd.DataFrame, options: dict[str, Any]) -> None:
-        found = part_text(to_part(table), {"index": False, **options})
+        found = table_text(table, {"index": False, **options})
         assert found == by_pandas(table, {"index": False, "header": False, **options})
         if not csv_parts.QUOTES_RETURNS:
             assert found == pandas_text(table, options)
@@ -168,13 +168,19 @@ def test_the_usual_types_take_the_fast_way(column: Any) -> None:
 def test_what_is_not_proven_is_left_to_pandas(table: pd.DataFrame) -> None:
     with pytest.raises(NotProven):
         rows_text(columns_of(table), Style())
-    assert part_text(to_part(table), {"index": False}) == pandas_text(table, {})
+    assert table_text(table, {"index": False}) == pandas_text(table, {})
 
 
 @pytest.mark.parametrize("style", [{"sep": "ab"}, {"sep": "."}, {"quoting": csv.QUOTE_ALL}])
 def test_an_unknown_style_is_left_to_pandas(style: dict[str, Any]) -> None:
     with pytest.raises(NotProven):
         Style(**style)
+
+
+def test_an_index_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": [0.5, 1.5], "y": ["a", "b"]}, index=[7, 3])
+    write_csv(table, tmp_path / "t.csv", index=True)
+    assert (tmp_path / "t.csv").read_text() == ",x,y\n7,0.5,a\n3,1.5,b\n"
 
 
 def test_large_tables_are_written_by_several_processes_in_order(
