@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
 
-from pytest_mlebench.preparing import link_all, write_csv
+from pytest_mlebench.preparing import link_renamed, write_csv
 from pytest_mlebench.preparing.coco import (
-    Pair,
-    Record,
     categories,
     read_coco,
     split_categories,
-    with_pairs,
+    with_images,
     write_coco,
 )
 
@@ -27,39 +23,32 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a fifth of the sheets of each taxon."""
     data = read_coco(raw / "train_metadata.json")
     train, test = split_categories(data, TEST_SHARE, small=0)
-    new_train = _renumbered(train)
-    new_images = [
-        {
-            **image,
-            "image_id": str(number),
-            "file_name": f"{number // 1000:03d}/test-{number:06d}.jpg",
-        }
-        for number, (_, image) in enumerate(test)
-    ]
-    write_coco(with_pairs(data, new_train), public / "train_metadata.json")
-    write_coco(new_images, public / "test_metadata.json")
+    shown_train, test_images = with_images(data, train), data["images"].take(test)
+    ids, new_names = _numbered(pd.Series(categories(data, train)))
+    old_names = shown_train["images"].column("file_name")
+    renumbered = {
+        "annotations": shown_train["annotations"].assign(image_id=ids),
+        "images": shown_train["images"].assign(image_id=ids, file_name=new_names),
+    }
+    test_ids = [*map(str, range(len(test)))]
+    test_names = [f"{n // 1000:03d}/test-{n:06d}.jpg" for n in range(len(test))]
+    write_coco({**shown_train, **renumbered}, public / "train_metadata.json")
+    write_coco(
+        test_images.assign(image_id=test_ids, file_name=test_names), public / "test_metadata.json"
+    )
     source = raw / "train_images"
-    _place(source, train, public / "train_images", [image for _, image in new_train])
-    _place(source, test, public / "test_images", new_images)
-    answers = pd.DataFrame({"Id": range(len(test)), "Predicted": categories(test)})
+    link_renamed(zip(old_names, new_names, strict=True), source, public / "train_images")
+    pairs = zip(test_images.column("file_name"), test_names, strict=True)
+    link_renamed(pairs, source, public / "test_images")
+    answers = pd.DataFrame({"Id": range(len(test)), "Predicted": categories(data, test)})
     write_csv(answers, private / "answers.csv")
     write_csv(answers.assign(Predicted=SAMPLE_CATEGORY), public / "sample_submission.csv")
 
 
-def _renumbered(pairs: Iterable[Pair]) -> list[Pair]:
-    """Number the images of each category from 1, in their names too."""
-    renumbered: list[Pair] = []
-    for category, group in groupby(pairs, key=lambda pair: pair[0]["category_id"]):
-        folder = f"{category // 100:03d}/{category % 100:02d}"
-        for number, (annotation, image) in enumerate(group, start=1):
-            name = f"{category:05d}__{number:03d}"
-            new_image = {**image, "image_id": name, "file_name": f"{folder}/{name}.jpg"}
-            renumbered.append(({**annotation, "image_id": name}, new_image))
-    return renumbered
-
-
-def _place(source: Path, pairs: list[Pair], target: Path, renamed: list[Record]) -> None:
-    link_all(
-        (source / image["file_name"], target / new["file_name"])
-        for (_, image), new in zip(pairs, renamed, strict=True)
-    )
+def _numbered(category: pd.Series[int]) -> tuple[list[str], list[str]]:
+    """Return ids and files for images that come category after category, in each from 1."""
+    numbers = category.groupby(category).cumcount() + 1
+    pairs = list(zip(category.tolist(), numbers.tolist(), strict=True))
+    ids = [f"{each:05d}__{number:03d}" for each, number in pairs]
+    folders = (f"{each // 100:03d}/{each % 100:02d}" for each, _ in pairs)
+    return ids, [f"{folder}/{id}.jpg" for folder, id in zip(folders, ids, strict=True)]

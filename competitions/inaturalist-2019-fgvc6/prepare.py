@@ -11,7 +11,7 @@ from pytest_mlebench.preparing.coco import (
     categories,
     read_coco,
     split_categories,
-    with_pairs,
+    with_images,
     write_coco,
 )
 
@@ -24,9 +24,10 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     link(require(raw / "val2019.json"), public / "val2019.json")
     data = read_coco(raw / "train2019.json", needs=["info", "licenses"])
     train, test = split_categories(data, TEST_SHARE)
-    names = [image["file_name"] for _, image in test]
-    images = [{**image, "file_name": f"test2019/{_last(image['file_name'])}"} for _, image in test]
-    write_coco(with_pairs(data, train), public / "train2019.json")
+    shown_train, shown_test = with_images(data, train), with_images(data, test)
+    names = shown_test["images"].column("file_name")
+    images = shown_test["images"].assign(file_name=[f"test2019/{_last(name)}" for name in names])
+    write_coco(shown_train, public / "train2019.json")
     write_coco(
         {"images": images, "info": data["info"], "licenses": data["licenses"]},
         public / "test2019.json",
@@ -35,13 +36,13 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
         raw / "train_val2019.tar.gz",
         {
             public / "train_val2019.tar.gz": {
-                image["file_name"]: image["file_name"].removeprefix("train_val2019/")
-                for _, image in train
+                name: name.removeprefix("train_val2019/")
+                for name in shown_train["images"].column("file_name")
             },
             public / "test2019.tar.gz": {name: _last(name) for name in names},
         },
     )
-    answers = pd.DataFrame({"id": [image["id"] for image in images], "predicted": categories(test)})
+    answers = pd.DataFrame({"id": images.column("id"), "predicted": categories(data, test)})
     write_csv(answers, private / "answers.csv")
     write_csv(answers.assign(predicted=SAMPLE_CATEGORY), public / "kaggle_sample_submission.csv")
 

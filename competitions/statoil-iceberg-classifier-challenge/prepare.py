@@ -10,46 +10,46 @@ import pandas as pd
 
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.preparing import (
-    read_records,
+    open_records,
+    read_start_of_7z,
     reading,
     require,
-    split_list,
+    split_indices,
     unpacked,
     write_7z,
     write_csv,
-    write_json,
 )
 
-FOLDER = Path("data", "processed")
-MAX_RECORD_CHARACTERS = 1 << 24  # a record has about 200 000
+FOLDER = "data/processed"
+MAX_RECORD_BYTES = 1 << 24  # a record has about 200 000
 
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a fifth of the images."""
-    with unpacked(raw / "test.json.7z", near=public) as folder:
-        fields = list(_first_record(folder / FOLDER / "test.json"))
-    with unpacked(raw / "train.json.7z", near=public) as folder:
-        images = read_records(folder / FOLDER / "train.json", needs=["id", "is_iceberg", *fields])
-        train, test = split_list(images, 0.2)
-        shown = [{field: image[field] for field in fields} for image in test]
-        for name, records in (("train.json", train), ("test.json", shown)):
-            write_json(records, folder / name)
-            write_7z(public / f"{name}.7z", {name: folder / name})
-    answers = pd.DataFrame(
-        {"id": [image["id"] for image in test], "is_iceberg": [i["is_iceberg"] for i in test]}
-    )
+    fields = list(_first_record(raw / "test.json.7z", f"{FOLDER}/test.json"))
+    needs = ["id", "is_iceberg", *fields]
+    with (
+        unpacked(raw / "train.json.7z", near=public) as folder,
+        open_records(
+            folder / FOLDER / "train.json", needs=needs, keep=["id", "is_iceberg"]
+        ) as images,
+    ):
+        train, test = (part.tolist() for part in split_indices(len(images), 0.2))
+        write_7z(public / "train.json.7z", {"train.json": images.text(train)})
+        write_7z(public / "test.json.7z", {"test.json": images.text(test, fields)})
+    answers = pd.DataFrame(images.known).iloc[test]
     write_csv(answers, private / "test.csv")
     sample = private / "sample_submission.csv"
     write_csv(answers.assign(is_iceberg=0.5), sample)
     write_7z(public / f"{sample.name}.7z", {sample.name: sample})
 
 
-def _first_record(path: Path) -> dict[str, Any]:
+def _first_record(archive: Path, name: str) -> dict[str, Any]:
     """Return the first object of a list; the rest, gigabytes of it, is not needed."""
-    require(path)
-    with reading(path), path.open(encoding="utf-8") as file:
-        start = file.read(MAX_RECORD_CHARACTERS).lstrip("[ \n\r\t")
-        record, _ = json.JSONDecoder().raw_decode(start)
+    start = read_start_of_7z(require(archive), name, MAX_RECORD_BYTES)
+    with reading(archive / name):
+        text = start.decode("utf-8", errors="ignore").lstrip("[ \n\r\t")
+        record, _ = json.JSONDecoder().raw_decode(text)
     if not isinstance(record, dict):
-        raise PreparationError(f"{path} is not a list of records")
+        raise PreparationError(f"{archive}: {name} is not a list of records")
     return record

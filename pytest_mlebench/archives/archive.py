@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from pytest_mlebench._files import atomic_file
+from pytest_mlebench.archives.damage import damage, missing_member
 from pytest_mlebench.archives.deflate import in_blocks
 from pytest_mlebench.archives.entries import MAX_ENTRIES, Entry, check_entries, check_total
-from pytest_mlebench.archives.seven_zip import write_files
+from pytest_mlebench.archives.seven_zip_reader import extract_7z, names_in_7z, read_from_7z
+from pytest_mlebench.archives.seven_zip_writer import write_files
 from pytest_mlebench.archives.unzip import unzip
 from pytest_mlebench.archives.zip_members import ZipMember, packed_reader
 from pytest_mlebench.archives.zip_writer import ZipWriter, file_blocks
-from pytest_mlebench.errors import ConfigError, PreparationError
+from pytest_mlebench.errors import PreparationError
 
 Kind = Literal["zip", "7z", "tar"]
 Members = Path | Mapping[str, Path] | Mapping[str, ZipMember] | Mapping[str, Path | ZipMember]
@@ -67,7 +69,7 @@ def extract(archive: Path, target: Path) -> None:
     if what == "zip":
         unzip(archive, target)
     elif what == "7z":
-        _extract_7z(archive, target)
+        extract_7z(archive, target)
     else:
         _extract_tar(archive, target)
 
@@ -77,27 +79,26 @@ def read_member(archive: Path, name: str) -> bytes:
     archive = Path(archive)
     what = kind(archive)
     if what == "7z":
-        return _read_7z(archive, name)
+        return read_from_7z(archive, name)
     if what == "zip":
-        with _damage(archive), zipfile.ZipFile(archive) as opened:
-            return opened.read(name) if name in opened.NameToInfo else _missing(archive, name)
+        with damage(archive), zipfile.ZipFile(archive) as opened:
+            return opened.read(name) if name in opened.NameToInfo else missing_member(archive, name)
     with _tape(archive) as tape:
         found = None
         for info in tape:
             file = tape.extractfile(info) if info.isreg() and info.name == name else None
             found = file.read() if file is not None else found
-    return _missing(archive, name) if found is None else found
+    return missing_member(archive, name) if found is None else found
 
 
 def read_single(archive: Path) -> bytes:
     """Return the content of the only file in a zip or 7z."""
     archive = Path(archive)
     if kind(archive) == "zip":
-        with _damage(archive), zipfile.ZipFile(archive) as opened:
+        with damage(archive), zipfile.ZipFile(archive) as opened:
             names = [info.filename for info in opened.infolist() if not info.is_dir()]
     else:
-        with _damage(archive), _py7zr().SevenZipFile(archive) as opened:
-            names = [info.filename for info in opened.list() if info.is_file]
+        names = names_in_7z(archive)
     if len(names) != 1:
         raise PreparationError(f"{archive}: has {len(names)} files, expected a single one")
     return read_member(archive, names[0])
@@ -145,7 +146,7 @@ def repack_tar(archive: Path, parts: Mapping[Path, Mapping[str, str]]) -> None:
             copy.size = info.size
             sinks[part].addfile(copy, tape.extractfile(info))
         for name in wanted:
-            _missing(archive, name)
+            missing_member(archive, name)
 
 
 def write_zip_of(target: Path, name: str, blocks: Iterable[bytes], *, max_bytes: int) -> None:
@@ -157,15 +158,22 @@ def write_zip_of(target: Path, name: str, blocks: Iterable[bytes], *, max_bytes:
 
 
 def write_7z(
-    target: Path, files: Path | Mapping[str, Path], *, prefix: str = "", compress: bool = True
+    target: Path,
+    files: Path | Mapping[str, Path] | Mapping[str, Iterable[bytes]],
+    *,
+    prefix: str = "",
+    compress: bool = True,
 ) -> None:
-    """Write a 7z of a folder or of files by member name; ``compress=False`` only stores them."""
-    named = {prefix + name: Path(path) for name, path in sorted(_by_name(files).items())}
+    """Write a 7z of a folder, or of files or blocks of bytes by member name.
+
+    With ``compress=False`` they are only stored.
+    """
+    named = {prefix + name: source for name, source in sorted(_by_name(files).items())}
     with atomic_file(Path(target)) as temporary, temporary.open("wb", BUFFER_BYTES) as file:
         write_files(file, named, compress=compress)
 
 
-def _by_name(files: Members) -> dict[str, Any]:
+def _by_name(files: Path | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(files, Mapping):
         return {**files}
     folder = Path(files)
@@ -203,7 +211,7 @@ def _extract_tar(archive: Path, target: Path) -> None:
 @contextmanager
 def _tape(archive: Path) -> Iterator[tarfile.TarFile]:
     """Open a tar, compressed or not, and read it to its very end, where its checksum is."""
-    with _damage(archive), archive.open("rb") as file:
+    with damage(archive), archive.open("rb") as file:
         magic = file.read(6)
         file.seek(0)
         stream: Any = file
@@ -235,74 +243,8 @@ def _copy(source: IO[bytes], place: Path) -> None:
         shutil.copyfileobj(source, sink, CHUNK_BYTES)
 
 
-def _extract_7z(archive: Path, target: Path) -> None:
-    py7zr = _py7zr()
-    with _damage(archive), py7zr.SevenZipFile(archive) as zipped:
-        entries = [_7z_entry(info) for info in zipped.list()]
-        check_entries(archive, entries, target)
-        target.mkdir(parents=True, exist_ok=True)
-        zipped.extractall(target)
-    for entry in entries:  # py7zr restores modes, down to files that nobody else may read
-        (target / entry.name).chmod(0o755 if entry.is_folder else 0o644)
-
-
-def _7z_entry(info: Any) -> Entry:
-    mode = stat.S_IFREG if info.is_file else stat.S_IFLNK  # a link, a junction, a socket
-    return Entry(info.filename, info.uncompressed or 0, stat.S_IFDIR if info.is_directory else mode)
-
-
-def _read_7z(archive: Path, name: str) -> bytes:
-    py7zr = _py7zr()
-    with _damage(archive), py7zr.SevenZipFile(archive) as zipped:
-        sizes = {info.filename: info.uncompressed for info in zipped.list()}
-        if name not in sizes:
-            return _missing(archive, name)
-        check_total(archive, sizes[name])
-        factory = py7zr.io.BytesIOFactory(max(1, sizes[name]))
-        zipped.extract(targets=[name], factory=factory)
-        file = factory.get(name)
-        file.seek(0)
-        return bytes(file.read())
-
-
-def _py7zr() -> Any:
-    try:
-        import py7zr  # late on purpose: only few competitions have 7z archives
-        import py7zr.io
-    except ImportError:
-        raise ConfigError(
-            "7z archives need py7zr: pip install 'pytest-mlebench[competitions]'"
-        ) from None
-    return py7zr
-
-
 def _is_tar(archive: Path) -> bool:
     try:
         return tarfile.is_tarfile(archive)
     except (EOFError, OSError, zlib.error, lzma.LZMAError):
         return archive.name.endswith((".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz"))
-
-
-@contextmanager
-def _damage(archive: Path) -> Iterator[None]:
-    """Turn what a library says of a broken archive into our own error."""
-    try:
-        yield
-    except (PreparationError, ConfigError):
-        raise
-    except (OSError, EOFError, ValueError, TypeError, KeyError, IndexError) as error:
-        raise _unreadable(archive, error) from None
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
-        raise _unreadable(archive, error) from None
-    except Exception as error:
-        if not type(error).__module__.startswith("py7zr"):
-            raise
-        raise _unreadable(archive, error) from None
-
-
-def _unreadable(archive: Path, error: Exception) -> PreparationError:
-    return PreparationError(f"{archive}: damaged: {error or type(error).__name__}; fetch it again")
-
-
-def _missing(archive: Path, name: str) -> bytes:
-    raise PreparationError(f"{archive}: has no member {name!r}")

@@ -11,18 +11,22 @@ from pytest_mlebench.archives.archive import (
     write_zip,
     write_zip_of,
 )
+from pytest_mlebench.archives.seven_zip_reader import read_start_of_7z
 from pytest_mlebench.archives.unzip import read_blocks
 from pytest_mlebench.preparing.csv_rows import open_rows
 from pytest_mlebench.preparing.files import (
     link,
     link_all,
     link_named,
+    link_renamed,
     link_tree,
     list_files,
+    list_names,
     require,
 )
 from pytest_mlebench.preparing.floats import read_csv_inexact
 from pytest_mlebench.preparing.public_file import fetch
+from pytest_mlebench.preparing.record_file import open_records
 from pytest_mlebench.preparing.split import (
     split_by,
     split_group_indices,
@@ -52,10 +56,13 @@ __all__ = [
     "link",
     "link_all",
     "link_named",
+    "link_renamed",
     "link_tree",
     "list_files",
+    "list_names",
     "list_tar",
     "one_hot",
+    "open_records",
     "open_rows",
     "read_blocks",
     "read_csv",
@@ -64,6 +71,7 @@ __all__ = [
     "read_member",
     "read_parquet",
     "read_records",
+    "read_start_of_7z",
     "read_texts",
     "reading",
     "repack_tar",

@@ -147,6 +147,11 @@ def _patched(values: Array, odd: Array, style: Style) -> list[str]:
     return cells
 
 
+def encoded_numbers(numbers: Array) -> list[str]:
+    """Return whole numbers as text."""
+    return _joined([numbers], ",")
+
+
 def _joined(columns: Sequence[Column], sep: str) -> list[str]:
     """Return the rows of some columns of numbers, one text each."""
     if len(columns) == 1:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pytest_mlebench._csv import read_frame
 from pytest_mlebench.errors import ConfigError, PreparationError
+from pytest_mlebench.preparing import json_text
 from pytest_mlebench.preparing.csv_parts import csv_parts
 from pytest_mlebench.preparing.files import require
 
@@ -79,7 +80,10 @@ def read_json(path: Path, encoding: str = "utf-8") -> Any:
     """Read a raw JSON file."""
     require(path)
     with reading(path):
-        return json.loads(path.read_text(encoding=encoding))
+        content = path.read_bytes()
+        return json_text.loads(
+            content if encoding == "utf-8" else content.decode(encoding).encode()
+        )
 
 
 def read_records(path: Path, *, needs: Iterable[str] = ()) -> list[dict[str, Any]]:
@@ -95,10 +99,10 @@ def read_records(path: Path, *, needs: Iterable[str] = ()) -> list[dict[str, Any
 
 
 def write_json(data: Any, path: Path, **options: Any) -> None:
-    """Write a prepared JSON file in the default form of the standard library."""
+    """Write a prepared JSON file in the form of the standard library."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(data, file, **options)
+    with path.open("wb") as file:
+        file.writelines([json.dumps(data, **options).encode()] if options else json_text.dump(data))
 
 
 def one_hot(labels: pd.Series[Any], classes: Sequence[Any]) -> pd.DataFrame:

@@ -13,10 +13,10 @@ from pytest_mlebench.preparing.coco import (
     categories,
     read_coco,
     split_categories,
-    with_pairs,
+    with_images,
     write_coco,
 )
-from pytest_mlebench.preparing.files import link_all
+from pytest_mlebench.preparing.files import link_named, link_renamed
 from pytest_mlebench.preparing.tables import write_csv
 
 TEST_SHARE = 0.2
@@ -29,20 +29,15 @@ def prepare_sheets(
     source, shown = raw / folder / "train", public / folder
     data = read_coco(source / "metadata.json", needs=["info", "licenses"], encoding=encoding)
     train, test = split_categories(data, TEST_SHARE)
-    renamed = [
-        {**image, "id": str(number), "file_name": f"images/{number // 1000:03d}/{number}.jpg"}
-        for number, (_, image) in enumerate(test)
-    ]
+    shown_train, shown_test = with_images(data, train), with_images(data, test)
+    names = [f"images/{number // 1000:03d}/{number}.jpg" for number in range(len(test))]
+    renamed = shown_test["images"].assign(id=[*map(str, range(len(test)))], file_name=names)
     public_facts = {"images": renamed, "info": data["info"], "licenses": data["licenses"]}
-    write_coco(with_pairs(data, train), shown / "train" / "metadata.json")
+    write_coco(shown_train, shown / "train" / "metadata.json")
     write_coco(public_facts, shown / "test" / "metadata.json")
-    link_all(
-        (source / image["file_name"], shown / "train" / image["file_name"]) for _, image in train
-    )
-    link_all(
-        (source / image["file_name"], shown / "test" / new["file_name"])
-        for (_, image), new in zip(test, renamed, strict=True)
-    )
-    answers = pd.DataFrame({"Id": range(len(test)), "Predicted": categories(test)})
+    link_named(shown_train["images"].column("file_name"), source, shown / "train")
+    old_names = shown_test["images"].column("file_name")
+    link_renamed(zip(old_names, names, strict=True), source, shown / "test")
+    answers = pd.DataFrame({"Id": range(len(test)), "Predicted": categories(data, test)})
     write_csv(answers, private / "answers.csv")
     write_csv(answers.assign(Predicted=0), public / "sample_submission.csv")

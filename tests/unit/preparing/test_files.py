@@ -57,7 +57,7 @@ def test_a_tree_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_where_links_are_impossible_files_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     raw = _tree(tmp_path / "raw", ["a/1", "b/2"])

@@ -35,8 +35,10 @@ class _File:
     checksum: int
 
 
-def write_files(file: IO[bytes], files: Mapping[str, Path], *, compress: bool) -> None:
-    """Write an archive of files by their names in it."""
+def write_files(
+    file: IO[bytes], files: Mapping[str, Path | Iterable[bytes]], *, compress: bool
+) -> None:
+    """Write an archive of files, or of blocks of bytes, by their names in it."""
     file.write(bytes(HEAD.size + NEXT.size))
     start = file.tell()
     members: list[_File] = []
@@ -50,11 +52,11 @@ def write_files(file: IO[bytes], files: Mapping[str, Path], *, compress: bool) -
     file.write(HEAD.pack(SIGNATURE, VERSION, crc32(follows)) + follows)
 
 
-def _content(files: Mapping[str, Path], noted: list[_File]) -> Iterator[bytes]:
+def _content(files: Mapping[str, Path | Iterable[bytes]], noted: list[_File]) -> Iterator[bytes]:
     """Yield the files one after the other, and note down what they are."""
-    for name, path in files.items():
+    for name, source in files.items():
         size = checksum = 0
-        for block in file_blocks(path):
+        for block in file_blocks(source) if isinstance(source, Path) else source:
             size, checksum = size + len(block), crc32(block, checksum)
             yield block
         noted.append(_File(name, size, checksum))
