@@ -9,7 +9,8 @@ import numpy as np
 from pytest_mlebench.preparing import link_named, open_rows, split_group_indices, write_csv
 
 TARGET = "scalar_coupling_constant"
-COLUMNS = ["id", "molecule_name", "atom_index_0", "atom_index_1", "type", TARGET]
+MOLECULE = "molecule_name"
+COLUMNS = ["id", MOLECULE, "atom_index_0", "atom_index_1", "type", TARGET]
 SIDE_TABLES = (
     "structures.csv",
     "dipole_moments.csv",
@@ -22,8 +23,8 @@ SIDE_TABLES = (
 
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out a tenth of the molecules."""
-    with open_rows(raw / "train.csv", needs=COLUMNS) as pairs:
-        names = pairs.column("molecule_name")
+    with open_rows(raw / "train.csv", needs=COLUMNS, keep=[MOLECULE]) as pairs:
+        names = pairs.column(MOLECULE)
         train, held_out = split_group_indices(names, 0.1)
         pairs.write(train, public / "train.csv")
         test = pairs.table(held_out)
@@ -32,7 +33,7 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     write_csv(test, private / "answers.csv")
     molecules = names.iloc[train].unique()
     for name in SIDE_TABLES:
-        with open_rows(raw / name, needs=["molecule_name"]) as table:
-            kept = table.column("molecule_name").isin(molecules)
+        with open_rows(raw / name, needs=[MOLECULE], keep=[MOLECULE]) as table:
+            kept = table.column(MOLECULE).isin(molecules)
             table.write(np.flatnonzero(kept), public / name)
     link_named(molecules, raw / "structures", public / "structures", ".xyz")

@@ -18,7 +18,7 @@ COLUMNS = ["t_dat", "customer_id", "article_id", "price", "sales_channel_id"]
 def prepare(raw: Path, public: Path, private: Path) -> None:
     """Hold out the purchases of the last days."""
     path = raw / "transactions_train.csv"
-    with open_rows(path, needs=COLUMNS) as purchases:
+    with open_rows(path, needs=COLUMNS, keep=["t_dat"]) as purchases:
         days = purchases.column("t_dat")
         with reading(path):
             last = date.fromisoformat(days.max())

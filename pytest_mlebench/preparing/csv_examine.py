@@ -7,9 +7,11 @@ as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +29,18 @@ from pytest_mlebench.preparing.csv_source import (
 )
 from pytest_mlebench.preparing.csv_text import NotProven, Style, columns_of, rows_text
 
+Kept = tuple[Array, list[Any] | None]  # values, or numbers and the texts that these stand for
+
 MAX_MISSING_BYTES = 8  # of a text that pandas takes for a missing value: "#N/A N/A", "-1.#QNAN"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is to be found out: which rows change, if some are copied; values of some columns."""
+
+    copied: bool = True
+    kept: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()  # columns that are known from other parts to be texts
 
 
 @dataclass(frozen=True)
@@ -36,25 +49,42 @@ class PartFacts:
 
     lengths: Array
     kinds: dict[str, str]
-    changed: Array | None  # the new length of a row that changes, else zero
+    changed: Array | None = None  # the new length of a row that changes, else zero
+    kept: dict[str, Kept] = field(default_factory=dict)
 
 
-def examine(part: Part, texts: frozenset[str], copied: bool) -> PartFacts | None:
-    """Return the facts of a part, or none if it is not as regular as it must be.
-
-    *texts* are columns that are known from other parts to be texts. Unless rows are to be *copied*,
-    which of them change is not looked at.
-    """
+def examine(part: Part, look: Look) -> PartFacts | None:
+    """Return the facts of a part, or none if it is not as regular as it must be."""
     rows = part.read()
     lengths = row_lengths(rows)
     if lengths is None:
         return None
     try:
-        if not copied:
-            return _parsed(part, rows, lengths)[1]
-        return _examine_plain(part, rows, lengths, texts) or _examine_all(part, rows, lengths)
+        if look.copied:
+            facts = _examine_plain(part, rows, lengths, look.texts)
+            facts = facts or _examine_all(part, rows, lengths)
+        elif b'"' not in rows and part.source.types.keys() >= set(part.source.columns):
+            facts = PartFacts(lengths, dict.fromkeys(part.source.columns, ""))  # no more to know
+        else:
+            facts = _parsed(part, rows, lengths)[1]
+        if facts is None or not look.kept:
+            return facts
+        return replace(facts, kept=read_columns(part, rows, look.kept))
     except Exception:  # whatever it is: reading the file as a whole says it with the right line
         return None
+
+
+def read_columns(part: Part, rows: bytes, names: Sequence[str]) -> dict[str, Kept]:
+    """Return columns: their values, or numbers and the texts that these stand for."""
+    table = part.source.parse(rows, usecols=list(names))
+    found: dict[str, Kept] = {}
+    for name in names:
+        if table[name].dtype == object:
+            codes, texts = pd.factorize(table[name], use_na_sentinel=False)
+            found[name] = (codes.astype(np.int32), texts.tolist())
+        else:
+            found[name] = (table[name].to_numpy(), None)
+    return found
 
 
 def _examine_all(part: Part, rows: bytes, lengths: Array) -> PartFacts | None:
@@ -72,7 +102,7 @@ def _parsed(part: Part, rows: bytes, lengths: Array) -> tuple[pd.DataFrame, Part
     table = part.source.parse(rows)
     if len(table) != len(lengths):
         return table, None
-    return table, PartFacts(lengths, {str(name): kind(each) for name, each in table.items()}, None)
+    return table, PartFacts(lengths, {str(name): kind(each) for name, each in table.items()})
 
 
 def _examine_plain(

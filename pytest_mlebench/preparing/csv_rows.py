@@ -18,8 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.crew import Crew
-from pytest_mlebench.preparing.csv_index import Index, build_index
+from pytest_mlebench.preparing.csv_examine import Kept, Look, read_columns
+from pytest_mlebench.preparing.csv_index import Index, build_index, joined_column
 from pytest_mlebench.preparing.csv_parts import Options, by_pandas, table_text
 from pytest_mlebench.preparing.csv_source import Array, Part, Source, Types, row_ends
 from pytest_mlebench.preparing.files import require
@@ -28,10 +30,12 @@ from pytest_mlebench.preparing.tables import check_columns, read_csv, write_csv
 
 MIN_INDEXED_BYTES = 48 << 20  # below, a table in memory is as good
 # Rows that one process collects while it reads the file once: as few readings as memory allows.
-MIN_COPIED_BYTES = 48 << 20
+MIN_COPIED_BYTES = 16 << 20
 MAX_COPIED_BYTES = 256 << 20
-USUAL_COPIES = 12
-REWRITTEN_BYTES = 32 << 20
+USUAL_LOTS = 12
+MIN_REWRITTEN_BYTES = 8 << 20
+MAX_REWRITTEN_BYTES = 32 << 20
+LONG_RUN_BYTES = 4 << 10  # of neighbours: the rest of the file need not be read to find them
 MANY_CHANGES = 0.3  # of the rows of a piece: then all of them are written anew
 
 
@@ -60,15 +64,22 @@ class Rows(Protocol):
 
 @contextmanager
 def open_rows(
-    path: Path, *, needs: Iterable[str] = (), dtype: Types | None = None, copied: bool = True
+    path: Path,
+    *,
+    needs: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    dtype: Types | None = None,
+    copied: bool = True,
 ) -> Iterator[Rows]:
     """Open a raw csv file; the columns in *needs* must be there, with rows.
 
-    Without *copied* no rows are going to be written as they are, and none is looked at for that.
+    Of a large file the columns in *keep* are read at once and not in a pass of their own. Without
+    *copied* no rows are going to be written as they are, and none is looked at for that.
     """
     is_large = require(path).stat().st_size >= MIN_INDEXED_BYTES
+    look = Look(copied=copied, kept=tuple(keep))
     with Crew() as crew:
-        index = build_index(crew, path, dtype or {}, copied=copied) if is_large else None
+        index = build_index(crew, path, dtype or {}, look) if is_large else None
         if index is None:
             yield TableRows(read_csv(path, needs=needs, dtype=dtype))
         else:
@@ -119,18 +130,18 @@ class FileRows:
 
     def column(self, name: str) -> pd.Series[Any]:
         """Return a column of the whole file; equal texts are in memory once."""
-        known: dict[Any, int] = {}
-        found = self.crew.map(partial(read_column, part, name) for part in self.index.parts)
-        values = np.concatenate([_numbered(codes, texts, known) for codes, texts in found])
-        if not known:
-            return pd.Series(values, name=name)
-        return pd.Series(np.array([*known], dtype=object)[values], name=name, dtype=object)
+        if name in self.index.kept:
+            return self.index.kept[name]
+        with self._errors():
+            calls = (partial(read_column, part, name) for part in self.index.parts)
+            return joined_column(name, self.crew.map(calls))
 
     def table(self, rows: Array) -> pd.DataFrame:
         """Return some rows, in the order asked for, with their numbers as index."""
         source = self.index.source
         text = b"".join(piece for _, piece in gather(source.path, *self.index.places(rows)))
-        return source.parse(text).set_index(pd.Index(rows))
+        with self._errors():
+            return source.parse(text).set_index(pd.Index(rows))
 
     def write(
         self,
@@ -151,12 +162,27 @@ class FileRows:
         else:
             self._copy(rows, path)
 
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say what is wrong with a row as it would be said of the whole file, with its line."""
+        try:
+            yield
+        except (ValueError, PreparationError):
+            read_csv(self.index.source.path, dtype=self.index.source.types)
+            raise
+
     def _copy(self, rows: Array, path: Path) -> None:
-        mean = self.index.mean_length
-        lot_bytes = max(MIN_COPIED_BYTES, min(MAX_COPIED_BYTES, mean * len(rows) / USUAL_COPIES))
-        lots = self._copies(rows, path, max(1, int(lot_bytes / mean)))
+        lots = self._copies(rows, path, self._lot_rows(rows, MIN_COPIED_BYTES, MAX_COPIED_BYTES))
         for _ in self.crew.map(partial(copy_lot, lot) for lot in lots):
             pass
+
+    def _lot_rows(self, rows: Array, least: int, most: int) -> int:
+        """Return how many rows to collect in one reading of the file."""
+        mean = self.index.mean_length
+        runs = 1 + np.count_nonzero(np.diff(rows) != 1)
+        is_sparse = mean * len(rows) / runs < LONG_RUN_BYTES
+        wanted = mean * len(rows) / USUAL_LOTS if is_sparse else 0
+        return max(1, int(max(least, min(most, wanted)) / mean))
 
     def _copies(self, rows: Array, path: Path, step: int) -> Iterator[Copy]:
         place, changed = path.stat().st_size, self.index.changed
@@ -169,12 +195,12 @@ class FileRows:
             place += int(written.sum(dtype=np.int64))
 
     def _rewrite(self, rows: Array, path: Path, change: Change) -> None:
-        step = max(1, int(REWRITTEN_BYTES / self.index.mean_length))
+        step = self._lot_rows(rows, MIN_REWRITTEN_BYTES, MAX_REWRITTEN_BYTES)
         lots = (
             Rewrite(self.index.source, *self.index.places(rows[some]), change.part(some))
             for some in (slice(start, start + step) for start in range(0, len(rows), step))
         )
-        with path.open("ab") as file:
+        with path.open("ab") as file, self._errors():
             for texts in self.crew.map(partial(rewrite_lot, lot) for lot in lots):
                 file.writelines(texts)
 
@@ -192,15 +218,16 @@ class Change:
         cls, assign: Mapping[str, Any] | None, columns: Sequence[str] | None, options: Options
     ) -> Change:
         """Return the change that the arguments of ``write`` ask for."""
+        values = {k: v if np.isscalar(v) else np.asarray(v) for k, v in (assign or {}).items()}
         chosen = None if columns is None else tuple(columns)
-        return cls({**assign} if assign else {}, chosen, {"index": False, **options})
+        return cls(values, chosen, {"index": False, **options})
 
     def __bool__(self) -> bool:
         return bool(self.assign or self.columns or self.options != {"index": False})
 
     def part(self, some: slice) -> Change:
         """Return the change of some of the rows."""
-        parts = {k: v if np.isscalar(v) else np.asarray(v)[some] for k, v in self.assign.items()}
+        parts = {k: v if np.isscalar(v) else v[some] for k, v in self.assign.items()}
         return replace(self, assign=parts)
 
     def applied(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -255,21 +282,9 @@ def rewrite_lot(lot: Rewrite) -> list[bytes]:
     return texts
 
 
-def read_column(part: Part, name: str) -> tuple[Array, list[Any] | None]:
-    """Return a column of a part: its values, or numbers and the texts that they stand for."""
-    values = part.source.parse(part.read(), usecols=[name])[name]
-    if values.dtype != object:
-        return values.to_numpy(), None
-    codes, texts = pd.factorize(values, use_na_sentinel=False)
-    return codes, texts.tolist()
-
-
-def _numbered(values: Array, texts: list[Any] | None, known: dict[Any, int]) -> Array:
-    """Return the values of a part; texts by their numbers among all that are known."""
-    if texts is None:
-        return values
-    numbers = [known.setdefault(text, len(known)) for text in texts]
-    return np.array(numbers, dtype=np.int64)[values]
+def read_column(part: Part, name: str) -> Kept:
+    """Return a column of a part."""
+    return read_columns(part, part.read(), [name])[name]
 
 
 def _patched(source: Source, text: bytes, lengths: Array, changed: Array) -> bytes:

@@ -30,10 +30,10 @@ Column = Array | list[Any]  # numbers, or texts of which some are missing
 
 # Within these bounds both Python and orjson write a double without an exponent.
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e16
-# Of a product below 1e12 the last bit is worth 1.2e-4, and it is off by half of that at most: what
-# is nearer to a half than this may be rounded wrongly.
+# A product of two doubles is off by 1.2e-16 of itself at most: one that is nearer to the middle of
+# two whole numbers than this may be rounded to the wrong one.
+DOUBT = 4e-16
 MAX_DIGITS = 12
-DOUBT = 1e-4
 
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(23)])  # exact, all of them
 QUOTE = '"'
@@ -88,12 +88,13 @@ def _column(cells: pd.Series[Any]) -> Column:
 
 
 def _groups(columns: Sequence[Column]) -> Iterator[list[Column]]:
-    """Yield neighbours that can be written together: numbers of one type."""
+    """Yield neighbours that can be written together: whole numbers, or doubles."""
 
     def kind(numbered: tuple[int, Column]) -> object:
         number, column = numbered
-        alone = isinstance(column, list) or column.dtype.kind == "b"
-        return number if alone else f"{column.dtype}"  # type: ignore[union-attr]
+        if isinstance(column, list) or column.dtype.kind == "b":
+            return number  # alone
+        return "i" if column.dtype.kind == "u" and column.itemsize < 8 else column.dtype.kind
 
     for _, group in groupby(enumerate(columns), key=kind):
         yield [column for _, column in group]
@@ -120,7 +121,7 @@ def _booleans(values: Array, style: Style) -> list[str]:
 
 def _floats(columns: list[Array], style: Style) -> list[list[str]]:
     if style.float_format is not None:
-        return [_formatted(column, style) for column in columns]
+        return [_formatted(np.column_stack(columns), style)]
     odd = [_is_odd(column) for column in columns]
     if not any(flags.any() for flags in odd):
         if style.quoting != csv.QUOTE_MINIMAL and any(np.isnan(column).any() for column in columns):
@@ -174,33 +175,33 @@ def _encoded(numbers: Array) -> str:
 
 
 def _formatted(values: Array, style: Style) -> list[str]:
-    """Return doubles in a format such as %.10g; what is missing is an empty cell."""
+    """Return rows of doubles in a format such as %.10g; what is missing is an empty cell."""
     if style.float_format is None or style.quoting != csv.QUOTE_MINIMAL:
         raise NotProven  # pandas puts quotes around formatted numbers
     general = _GENERAL.fullmatch(style.float_format)
     digits = int(general[1]) if general else 0
     if orjson is None or not 0 < digits <= MAX_DIGITS:
-        return _by_python(values, style.float_format)
+        return _by_python(values, style)
     rounded, doubtful = _rounded(values, digits)
     # The shortest text of a rounded number is the number without its trailing zeros, which is what
     # the format asks for, but for the ".0" of a whole number.
     text = orjson.dumps(rounded, option=orjson.OPT_SERIALIZE_NUMPY).decode("ascii")
-    text = f"{text[1:-1]},".replace(".0,", ",").replace("null", "")
-    cells = text.split(",")[:-1] if len(values) else []
-    places = np.flatnonzero(doubtful)
-    for place, cell in zip(
-        places.tolist(), _by_python(values[places], style.float_format), strict=True
-    ):
-        cells[place] = cell
-    return cells
+    text = text.replace(".0,", ",").replace(".0]", "]").replace("null", "")
+    rows = text[2:-2].split("],[") if len(values) else []
+    if style.sep != ",":
+        rows = [row.replace(",", style.sep) for row in rows]
+    places = np.flatnonzero(doubtful.any(axis=1))
+    for place, row in zip(places.tolist(), _by_python(values[places], style), strict=True):
+        rows[place] = row
+    return rows
 
 
-def _by_python(values: Array, float_format: str) -> list[str]:
-    missing = np.isnan(values)
-    cells = [float_format % value for value in values.tolist()]
-    for place in np.flatnonzero(missing).tolist():
-        cells[place] = ""
-    return cells
+def _by_python(values: Array, style: Style) -> list[str]:
+    form = style.float_format or "%r"
+    return [
+        style.sep.join(["" if isnan(value) else form % value for value in row])
+        for row in values.tolist()
+    ]
 
 
 def _rounded(values: Array, digits: int) -> tuple[Array, Array]:
@@ -217,7 +218,7 @@ def _rounded(values: Array, digits: int) -> tuple[Array, Array]:
     power = _POWERS[digits - 1 - exponent]
     scaled = safe * power
     whole = np.rint(scaled)
-    near_half = np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < DOUBT
+    near_half = np.abs(scaled - np.floor(scaled) - 0.5) < DOUBT * 10.0**digits
     wrong_power = (scaled < 10.0 ** (digits - 1)) | (whole >= 10.0**digits)
     doubtful = ~inside | near_half | wrong_power
     rounded = np.copysign(whole / power, values)

@@ -27,7 +27,9 @@ def prepare_tokens(raw: Path, public: Path, private: Path, *, language: str) -> 
         require(raw / f"{name}.zip")
     with unpacked(raw / f"{names[0]}.zip", near=public) as folder:
         new = folder / "new"
-        with open_rows(folder / names[0], needs=COLUMNS, copied=False) as tokens:
+        with open_rows(
+            folder / names[0], needs=COLUMNS, keep=["sentence_id"], copied=False
+        ) as tokens:
             sentences = tokens.column("sentence_id")
             train, held_out = split_indices_by(sentences, TEST_SHARE)
             numbers = {"sentence_id": _numbered(sentences.iloc[train])}

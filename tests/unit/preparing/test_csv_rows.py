@@ -25,9 +25,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_rows, "MIN_INDEXED_BYTES", 0)
     monkeypatch.setattr(csv_rows, "MIN_COPIED_BYTES", 50)
     monkeypatch.setattr(csv_rows, "MAX_COPIED_BYTES", 50)
-    monkeypatch.setattr(csv_rows, "REWRITTEN_BYTES", 50)
+    monkeypatch.setattr(csv_rows, "MIN_REWRITTEN_BYTES", 50)
+    monkeypatch.setattr(csv_rows, "MAX_REWRITTEN_BYTES", 50)
     monkeypatch.setattr(csv_source, "PART_BYTES", 50)
     monkeypatch.setattr(gather, "BLOCK_BYTES", 30)
+    monkeypatch.setattr(gather, "MAX_GAP_BYTES", 10)
     monkeypatch.setattr(gather, "PIECE_ROWS", 2)
     monkeypatch.setattr(crew, "MAX_CREW", 1)
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import files, link_all, link_tree
+from pytest_mlebench.preparing import (
+    files,
+    link_all,
+    link_renamed,
+    link_tree,
+    list_files,
+    list_names,
+)
 
 
 def _tree(root: Path, names: list[str]) -> Path:
@@ -65,3 +72,38 @@ def test_where_links_are_impossible_files_are_copied(
     link_tree(raw, tmp_path / "public")
     assert _texts(tmp_path / "public") == {"a/1": "a/1", "b/2": "b/2"}
     assert not (tmp_path / "public" / "a/1").samefile(raw / "a/1")
+
+
+def test_files_get_new_names_in_new_folders(tmp_path: Path) -> None:
+    raw = _tree(tmp_path / "raw", ["a/1", "a/2", "b/3"])
+    new = {"a/1": "x/1", "b/3": "x/deep/2", "a/2": "3"}
+    link_renamed(new.items(), raw, tmp_path / "public")
+    assert _texts(tmp_path / "public") == {"x/1": "a/1", "x/deep/2": "b/3", "3": "a/2"}
+
+
+@pytest.mark.parametrize("name", ["a/9", "nowhere/1", "a/1/2"])
+def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+    raw = _tree(tmp_path / "raw", ["a/1"])
+    with pytest.raises(PreparationError, match=rf"raw/{name}: no such file in the raw data"):
+        link_renamed([("a/1", "1"), (name, "2")], raw, tmp_path / "public")
+
+
+def test_symbolic_links_are_put_as_they_are_or_followed(tmp_path: Path) -> None:
+    raw = _tree(tmp_path / "raw", ["a/1"])
+    _tree(tmp_path / "far", ["f/2"])
+    (raw / "link").symlink_to(tmp_path / "far" / "f" / "2")
+    (raw / "folder").symlink_to(tmp_path / "far" / "f")
+    link_tree(raw, tmp_path / "plain")
+    assert (tmp_path / "plain" / "link").is_symlink()
+    assert not (tmp_path / "plain" / "folder").exists()
+    link_tree(raw, tmp_path / "followed", follow=True)
+    assert _texts(tmp_path / "followed") == {"a/1": "a/1", "link": "f/2", "folder/2": "f/2"}
+    assert not (tmp_path / "followed" / "link").is_symlink()
+
+
+def test_files_are_listed_by_name_and_folders_are_not(tmp_path: Path) -> None:
+    raw = _tree(tmp_path / "raw", ["b.png", "a.png", ".c.png", "a.txt", "deep.png/x"])
+    assert list_names(raw, "*.png") == [".c.png", "a.png", "b.png"]
+    assert list_files(raw, "a.*") == [raw / "a.png", raw / "a.txt"]
+    with pytest.raises(PreparationError, match="nowhere: no such folder in the raw data"):
+        list_names(raw / "nowhere")
