@@ -19,7 +19,8 @@ MANY_DIGITS = b"0" * 19
 
 _ONLY_DIGITS = bytes(ord("0") if chr(code) in "0123456789" else ord(" ") for code in range(256))
 _STRING = re.compile(rb'("(?:[^"\\]|\\.)*+")')
-_EXPONENT = re.compile(rb"[0-9]e")
+# An exponent, or what Python writes with one: below 0.0001, or 17 digits before the point.
+_EXPONENT = re.compile(rb"[0-9]e|(?<![0-9])0\.0000[0-9]|[0-9]{17}\.")
 
 
 def loads(content: bytes) -> Any:
@@ -63,7 +64,7 @@ def _spaced(text: bytes) -> bytes | None:
     """Return the text of orjson with spaces, or none if more than those would be different.
 
     That is so for characters that are not ASCII, which it writes as they are, for NaN, which
-    becomes null, and for doubles with an exponent.
+    becomes null, and for doubles with an exponent (from where on depends on its version).
     """
     if not text.isascii() or b"\x7f" in text or b"null" in text:
         return None

@@ -18,6 +18,7 @@ SCALARS = st.one_of(
     st.integers(),
     st.floats(),
     st.floats(-1000, 1000).map(lambda value: round(value, 4)),
+    st.builds(lambda digits, power: digits * 10.0**power, st.floats(1, 10), st.integers(-9, 24)),
     st.text(),
     st.text('a,:"\\ \x7f\n[]{}é', max_size=5),
 )
@@ -70,7 +71,8 @@ def test_what_one_library_does_not_know_is_read_by_the_other(text: str) -> None:
 
 @pytest.mark.usefixtures("library")
 @pytest.mark.parametrize(
-    "value", [math.nan, [math.inf], 1e-7, 1e22, {"a": 10**30}, {1: 2}, "ü", "\x7f", {"a": None}]
+    "value",
+    [math.nan, [math.inf], 1e-5, 1e-7, 1e16, 1e22, {"a": 10**30}, {1: 2}, "ü", "\x7f", {"a": None}],
 )
 def test_what_one_library_writes_otherwise_is_written_by_the_other(value: Any) -> None:
     assert json_text.dumps(value) == json.dumps(value).encode()
