@@ -39,8 +39,9 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports
 
 old: $(OLD_VENV)/.old
-	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/golden tests/unit/preparing/test_floats.py \
-		tests/unit/test_csv.py tests/unit/grading/test_align_sharing.py
+	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/golden tests/unit/test_csv.py \
+		tests/unit/preparing/test_floats.py tests/unit/preparing/test_csv_text.py \
+		tests/unit/preparing/test_csv_rows.py tests/unit/grading/test_align_sharing.py
 
 bench: $(VENV)/.test
 	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done

@@ -13,7 +13,9 @@ import pandas as pd
 from pytest_mlebench.host.crew import Crew
 from pytest_mlebench.preparing.csv_text import Column, NotProven, Style, columns_of, rows_text
 
-PART_CELLS = 400_000  # a few megabytes of text
+# to_csv writes so many cells at a time, within which dates have one form, with hours or without.
+CHUNK_CELLS = 100_000
+PART_CHUNKS = 4  # a few megabytes of text
 STYLES = ("sep", "quoting", "float_format")
 MIN_SHARED_CELLS = 3_000_000  # from which on more processes pay
 
@@ -23,7 +25,7 @@ Options = dict[str, Any]  # of to_csv
 def csv_parts(table: pd.DataFrame, options: Options) -> Iterator[bytes]:
     """Yield the csv text of a table, header first."""
     yield by_pandas(table.iloc[:0], options)
-    step = max(1, PART_CELLS // max(1, table.shape[1]))
+    step = PART_CHUNKS * max(1, CHUNK_CELLS // max(1, table.shape[1]))
     starts = range(0, len(table), step)
     parts = (table.iloc[start : start + step] for start in starts)
     with Crew(None if table.size >= MIN_SHARED_CELLS else 1) as crew:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_mlebench.preparing import csv_parts, csv_text, write_csv
@@ -81,12 +81,17 @@ def cells(rows: int) -> st.SearchStrategy[Any]:
 def frames(draw: st.DrawFn) -> pd.DataFrame:
     rows = draw(st.integers(0, 5))
     columns = draw(st.lists(cells(rows), min_size=1, max_size=5))
-    return pd.DataFrame({f"c{number}": column for number, column in enumerate(columns)})
+    table = pd.DataFrame(dict(enumerate(columns)))
+    names = st.one_of(st.text(SPECIAL, max_size=4), st.integers(0, 9))
+    table.columns = pd.Index(draw(st.lists(names, min_size=len(columns), max_size=len(columns))))
+    index = st.lists(st.integers(-9, 9), min_size=rows, max_size=rows)
+    return table.set_index(pd.Index(draw(index), dtype="int64"))
 
 
 def pandas_text(table: pd.DataFrame, options: dict[str, Any]) -> bytes:
     file = io.StringIO()
-    table.to_csv(file, index=False, header=False, lineterminator="\n", **options)
+    options = {"index": False, "header": False, **options}
+    table.to_csv(file, lineterminator="\n", **options)
     return file.getvalue().encode()
 
 
@@ -110,6 +115,33 @@ def test_any_table_is_written_as_pandas_writes_it() -> None:
             assert found == pandas_text(table, options)
 
     check()
+
+
+@pytest.mark.usefixtures("library")
+def test_any_file_is_what_pandas_writes(tmp_path: Path) -> None:
+    @settings(max_examples=200, deadline=None)
+    @given(frames(), st.sampled_from(OPTIONS), st.booleans())
+    def check(table: pd.DataFrame, options: dict[str, Any], index: bool) -> None:
+        expected = pandas_text(table, {"index": index, "header": True, **options})
+        if csv_parts.QUOTES_RETURNS:
+            assume(b"\r" not in expected)
+        write_csv(table, tmp_path / "t.csv", **({"index": True} if index else {}), **options)
+        assert (tmp_path / "t.csv").read_bytes() == expected
+
+    check()
+
+
+@pytest.mark.parametrize("columns", [1, 3, 7])
+def test_dates_of_a_large_table_have_the_form_that_pandas_gives_them(
+    columns: int, tmp_path: Path
+) -> None:
+    rows = 450_000 // columns
+    hours = np.zeros(rows)
+    hours[4 * (100_000 // columns)] = 5  # the first row of a chunk: all of it is written with hours
+    days = pd.Series(pd.to_datetime("2020-01-01") + pd.to_timedelta(hours, "h"))
+    table = pd.DataFrame({f"c{n}": days if n == 0 else 1 for n in range(columns)})
+    write_csv(table, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == pandas_text(table, {"header": True})
 
 
 @pytest.mark.usefixtures("library")
@@ -187,7 +219,7 @@ def test_large_tables_are_written_by_several_processes_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_parts, "MIN_SHARED_CELLS", 0)
-    monkeypatch.setattr(csv_parts, "PART_CELLS", 30)
+    monkeypatch.setattr(csv_parts, "CHUNK_CELLS", 30)
     monkeypatch.setattr("pytest_mlebench.host.crew.host_cpus", lambda: 3)
     numbers = np.arange(1000)
     table = pd.DataFrame({"n": numbers, "half": numbers / 2, "text": [f"{n}, " for n in numbers]})
