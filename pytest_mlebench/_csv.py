@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -30,14 +31,26 @@ def read_frame(
     *max_rows* is a bound for its rows; *width* tells of how many fields they are, if only some of
     its columns are to be read.
     """
-    if not _PARSES_EXACTLY:
-        options.setdefault("float_precision", "round_trip")
-    options.setdefault("low_memory", False)
+    options = _exact(options)
     table = _joined(list(_parts(source, options, max_rows, width)), options)
     if table is None:
         if not isinstance(source, Path):
             source.seek(0)
         table = pd.read_csv(source, **options)
+    return _with_objects(table)
+
+
+def read_text(text: bytes, **options: Any) -> pd.DataFrame:
+    """Read csv text that is short enough to be parsed at once."""
+    return _with_objects(pd.read_csv(io.BytesIO(text), **_exact(options)))
+
+
+def _exact(options: dict[str, Any]) -> dict[str, Any]:
+    precise = {} if _PARSES_EXACTLY else {"float_precision": "round_trip"}
+    return {**precise, "low_memory": False, **options}
+
+
+def _with_objects(table: pd.DataFrame) -> pd.DataFrame:
     strings = [name for name, dtype in table.dtypes.items() if isinstance(dtype, pd.StringDtype)]
     return table.astype(dict.fromkeys(strings, object)) if strings else table
 

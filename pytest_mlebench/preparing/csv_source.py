@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench._csv import read_frame
+from pytest_mlebench._csv import read_text
 from pytest_mlebench.preparing.csv_parts import table_text
 
 PART_BYTES = 2 << 20  # what is made of them fits into the caches of a processor
@@ -48,7 +48,7 @@ class Source:
 
     def parse(self, rows: bytes, **options: Any) -> pd.DataFrame:
         """Return some rows as a table."""
-        return read_frame(io.BytesIO(self.header + rows), dtype=self.types or None, **options)
+        return read_text(self.header + rows, dtype=self.types or None, **options)
 
     def written(self, rows: bytes) -> bytes:
         """Return some rows as a prepared file has them."""
