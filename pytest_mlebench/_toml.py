@@ -130,12 +130,12 @@ class Table:
                 self.refuse(key, f"cannot be split into words ({problem}), given: {value!r}")
         return self.texts(key, default)
 
-    def one_or_more(self, key: str) -> tuple[str, ...]:
+    def one_or_more(self, key: str, default: Any = REQUIRED) -> tuple[str, ...]:
         """Take a string, or a list of strings that is not empty."""
         if isinstance(self._data.get(key), str):
             return (self.text(key),)
-        values = self.texts(key)
-        if not values:
+        values = self.texts(key, default)
+        if not values and values is not default:
             self.refuse(key, "must not be empty")
         return values
 

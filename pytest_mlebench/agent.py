@@ -80,6 +80,10 @@ class Agent:
     mounts: tuple[str, ...] = ()  # "SOURCE:TARGET[:ro]", docker only, explicit opt-in
     devices: tuple[str, ...] = ()  # docker only, explicit opt-in
     privileged: bool = False  # docker only, explicit opt-in; disclosed
+    llms: tuple[str, ...] = ()  # this and the next three: the author's own word, for reports
+    url: str | None = None
+    paper: str | None = None
+    statement: str | None = None
     time_variables: tuple[str, ...] = ()  # variables that get the time limit, in seconds
     notes: tuple[str, ...] = ()  # what a user should know of how its file was read
 

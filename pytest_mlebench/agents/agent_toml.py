@@ -69,6 +69,10 @@ def parse_agent(table: Table, *, name: str, base: Path) -> Agent:
         mounts=tuple(_mount(table, mount, base) for mount in table.texts("mounts", ())),
         devices=table.texts("devices", ()),
         privileged=table.flag("privileged", False),
+        llms=table.one_or_more("llms", ()),
+        url=table.text("url", None),
+        paper=table.text("paper", None),
+        statement=table.text("statement", None),
     )
     table.finish()
     if not _NAME.fullmatch(agent.name):

@@ -14,9 +14,11 @@ from pytest_mlebench.gateway.calls import has_calls, read_spending
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.reports.comparability import gpus_text
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.results import ItemKey, Result, Status, never_ran
+from pytest_mlebench.sandbox import Ending
 
 Found = tuple[ItemKey, Result]
 
@@ -120,8 +122,7 @@ def read_run_folder(path: Path) -> Content:
     plan = read_plan(folder)
     tries = read_tries(folder)
     return Content(
-        results=settle(plan.expected, tries.found),
-        disclosure=disclose(plan.disclosure, tries.records),
+        results=settle(plan.expected, tries.found), disclosure=disclose(plan.disclosure, tries)
     )
 
 
@@ -180,9 +181,28 @@ def _agent_names(results: Mapping[ItemKey, Mapping[str | None, Result]]) -> dict
     }
 
 
-def disclose(base: Disclosure, records: Sequence[AttemptRecord]) -> Disclosure:
+def _counts(tries: Tries) -> dict[str, int]:
+    """Return how many attempts a run consists of, and what became of them on the way."""
+    records = [run.record for run in (*tries.latest, *tries.others)]
+    processes = [record.ending for record in records if record.conditions.sandbox == "process"]
+    return {
+        "made": len(records),
+        "repeated": sum(record.phase == "error" for record in records),
+        "superseded": sum(record.superseded for record in records),
+        "sessions": len({record.session for record in records}),
+        "unconfined": sum(ending is not None and not _has_walls(ending) for ending in processes),
+    }
+
+
+def _has_walls(ending: Ending) -> bool:
+    """Tell whether a process could reach no file but its own, the answers least of all."""
+    old = ending.details.get("confined", False)  # in records from before walls had names
+    return bool(old) or any(wall.startswith(("mounts", "landlock")) for wall in ending.walls)
+
+
+def disclose(base: Disclosure, tries: Tries) -> Disclosure:
     """Return the disclosure of a run with what its attempts themselves tell of their conditions."""
-    if not records:
+    if not (records := tries.records):
         return base
     conditions = [record.conditions for record in records]
     limits = [each.limits for each in conditions if each.limits is not None]
@@ -204,7 +224,9 @@ def disclose(base: Disclosure, records: Sequence[AttemptRecord]) -> Disclosure:
         limits=_merged([each.describe() for each in limits]),
         deviations=_deviations(limits),
         hardware=_merged([each.hardware for each in conditions]) or base.hardware,
+        gpus=tuple(dict.fromkeys(text for each in conditions if (text := gpus_text(each.gpus)))),
         data={record.competition: record.conditions.data for record in records},
+        attempts=_counts(tries),
     )
 
 

@@ -90,6 +90,9 @@ def _show(report: Report) -> None:
         gpu_hour_usd=report.disclosure.gpu_hour_usd,
     )
     say_lines(lines)
+    say()
+    for line in report.comparability.lines(WIDTH):
+        say(line)
     if problems := problem_lines(report.results):
         say()
         say_lines(problems)

@@ -19,6 +19,7 @@ from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.session import MleSession
+from pytest_mlebench.reports.comparability import VERSION
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.results import ItemKey
 
@@ -248,6 +249,7 @@ def _disclosure(
         require=settings.require,
         gpu_hour_usd=settings.gpu_hour_usd,
         plugin_version=__version__,
+        benchmark=VERSION,
         started=stamp(time.time()),
         notes=notes,
     )
@@ -264,6 +266,10 @@ def _disclosure(
         models=agent.describe_models(),
         budget=session.budget(agent).describe() if agent.models else None,
         description=settings.description,
+        llms=agent.llms,
+        url=agent.url,
+        paper=agent.paper,
+        statement=agent.statement,
         limits={} if limits is None else limits.describe(),
         deviations={} if limits is None else limits.deviations(STANDARD),
     )

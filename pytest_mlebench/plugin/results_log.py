@@ -131,7 +131,7 @@ class ResultsLog:
         tries = read_tries(self.session.settings.run)
         results = settle(self.run.plan.expected, [*self.found, *tries.found])
         disclosure = replace(
-            disclose(self.run.plan.disclosure, tries.records),
+            disclose(self.run.plan.disclosure, tries),
             finished=stamp(time.time()),
             extra=self._extra(),
         )

@@ -13,8 +13,9 @@ from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.preflight import distinct_limits
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import AT_HOME, MleSession
+from pytest_mlebench.reports.comparability import planned_sentence
 from pytest_mlebench.reports.results import NOT_RUN
-from pytest_mlebench.reports.summary import problem_lines, summary_lines
+from pytest_mlebench.reports.summary import Line, problem_lines, summary_lines
 
 if TYPE_CHECKING:
     from pytest_mlebench.plugin.live_status import LiveStatus
@@ -94,6 +95,7 @@ class Terminal:
             ascii_only=ascii_only,
             gpu_hour_usd=report.disclosure.gpu_hour_usd,
         )
+        lines += [Line(""), *map(Line, report.comparability.lines())]
         problems = problem_lines(report.results)
         for line in (*lines, *self.log.comparison):
             terminal.write_line(line.text, **line.markup)
@@ -119,6 +121,8 @@ class Terminal:
         changed = limits.deviations(demo_limits() if at_home else STANDARD)
         text = ", ".join(f"{key} {mine} instead of {norm}" for key, (mine, norm) in changed.items())
         lines = [f"limits: {_limits_text(limits)}{own}"]
+        if not at_home and self.log.run is not None:
+            return [*lines, planned_sentence(self.log.run.plan.disclosure)]
         return [*lines, f"not standard: {text}"] if changed else lines
 
     def _next(self) -> str:

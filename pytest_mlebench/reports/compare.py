@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 import random
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.reports.comparability import class_warning
 from pytest_mlebench.reports.rates import MEASURES, selection
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
@@ -51,6 +53,7 @@ class Comparison:
     only_before: tuple[str, ...]
     only_after: tuple[str, ...]
     conditions: tuple[str, ...]  # the conditions that are not alike
+    warning: str | None  # where the two are not of one class
     everything: dict[str, tuple[float, float]]  # rates on all competitions, what is missing: none
 
     def regression(self) -> str | None:
@@ -82,6 +85,7 @@ def compare(before: Report, after: Report) -> Comparison:
         only_before=tuple(name for name in old if name not in new),
         only_after=tuple(name for name in new if name not in old),
         conditions=tuple(_conditions(before, after)),
+        warning=class_warning(before.comparability, after.comparability),
         everything={
             measure: (_rate_on(both, old, hit), _rate_on(both, new, hit))
             for measure, hit in MEASURES.items()
@@ -102,6 +106,7 @@ def comparison_lines(comparison: Comparison) -> list[Line]:
         *_everything_lines(comparison),
         Line(f"95 % interval of the change in any medal: {low:+.2f} to {high:+.2f}"),
         Line("p: exact permutation test within competitions, two-sided"),
+        *_warning_lines(comparison),
         *(Line(cut(f"not alike: {text}", 80)) for text in comparison.conditions),
         *_only("A", comparison.only_before),
         *_only("B", comparison.only_after),
@@ -184,6 +189,14 @@ def _rate_on(
     """Return a side's rate on some competitions; one that it does not have is no hit."""
     shares = [sum(map(hit, side[name])) / len(side[name]) if name in side else 0 for name in names]
     return 100 * math.fsum(shares) / len(shares)
+
+
+def _warning_lines(comparison: Comparison) -> list[Line]:
+    if comparison.warning is None:
+        return []
+    text = f"warning: {comparison.warning}"
+    wrapped = textwrap.wrap(text, 80, subsequent_indent="  ", break_on_hyphens=False)
+    return [Line(line, {"yellow": True}) for line in wrapped]
 
 
 def _everything_lines(comparison: Comparison) -> list[Line]:

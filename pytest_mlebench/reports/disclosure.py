@@ -30,6 +30,13 @@ class Disclosure:
     limits: Mapping[str, str] = field(default_factory=dict)  # as Limits.describe() has them
     deviations: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (is, standard)
     hardware: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()  # each set of GPUs that attempts had: "1 x NVIDIA A10 (24GB)"
+    attempts: Mapping[str, int] = field(default_factory=dict)  # how many were made, repeated, …
+    benchmark: str | None = None  # the version of the benchmark's data and graders
+    llms: tuple[str, ...] = ()  # this and the next three: by the author's own word
+    url: str | None = None
+    paper: str | None = None
+    statement: str | None = None
     splits: tuple[str, ...] = ()
     competitions: tuple[str, ...] = ()  # asked for one by one
     seeds: int | None = None
@@ -67,6 +74,7 @@ class Disclosure:
             else:
                 values[name] = table.text(name, None)
         values["deviations"] = _pairs(values["deviations"], where)
+        values["attempts"] = _counts(values["attempts"], f"{where}: attempts")
         return cls(**values)
 
     def _reach(self, network: str) -> str:
@@ -94,6 +102,9 @@ class Disclosure:
                 for key, (value, standard) in self.deviations.items()
             ),
             "hardware": _join(self.hardware),
+            "GPUs": ", ".join(self.gpus),
+            "attempts": _join({f"{key}:": number for key, number in self.attempts.items()}),
+            "benchmark": self.benchmark,
             "splits": ", ".join(self.splits),
             "competitions": ", ".join(self.competitions),
             "seeds": None if self.seeds is None else str(self.seeds),
@@ -128,6 +139,11 @@ def _pairs(deviations: Mapping[str, Any], where: str) -> dict[str, tuple[str, st
     return {key: (value, standard) for key, (value, standard) in pairs.items()}
 
 
+def _counts(numbers: Mapping[str, Any], where: str) -> dict[str, int]:
+    table = json_table(numbers, where)
+    return {key: int(table.number(key)) for key in numbers}
+
+
 def _join(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in facts.items())
 
@@ -137,5 +153,5 @@ def _tally(data: Mapping[str, str]) -> dict[str, int]:
     return {f"{value}:": values.count(value) for value in dict.fromkeys(values)}
 
 
-_TUPLES = {"splits", "competitions", "notes"}
-_TABLES = {"limits", "deviations", "hardware", "data", "extra"}
+_TUPLES = {"splits", "competitions", "notes", "gpus", "llms"}
+_TABLES = {"limits", "deviations", "hardware", "data", "extra", "attempts"}

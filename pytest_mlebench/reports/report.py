@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.comparability import Comparability, comparability
 from pytest_mlebench.reports.costs import Costs, costs_of
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.membership import Membership
@@ -166,6 +167,11 @@ class Report:
     def rates(self) -> tuple[SplitRates, ...]:
         """Return the rates of every split that the report concerns, agent by agent."""
         return tuple(row for block in self.blocks for row in rates_by_split(block, self.membership))
+
+    @cached_property
+    def comparability(self) -> Comparability:
+        """Return what the numbers are comparable with, computed anew."""
+        return comparability(self)
 
     @cached_property
     def costs(self) -> Costs:

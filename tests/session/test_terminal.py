@@ -96,3 +96,20 @@ def test_progress_tells_running_finished_medals_and_time_left() -> None:
     assert progress_line([], 5, began=90, now=93) == (
         "mle-bench: 0 running, 0 of 5 over, no medal yet"
     )
+
+
+def test_a_run_says_what_it_is_comparable_with_and_what_its_author_says(session: Session) -> None:
+    folder = session.path / "agents" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "agent.toml").write_text('command = "false"\nllms = "gpt-5"\nstatement = "honest"\n')
+    result = session.run("--mle-agent=mine", "--mle-competition=demo-digits", "--mle-report=r.json")
+    result.stdout.fnmatch_lines(
+        [
+            "conditions: not standard: time 10m instead of 24h; *",
+            "llms, by the author's own word: gpt-5",
+            "statement, by the author's own word: honest",
+        ]
+    )
+    found = session.report("r.json")["comparability"]
+    assert found["statements"] == {"llms": "gpt-5", "statement": "honest"}
+    assert "competitions 1 outside the benchmark" in found["reasons"]

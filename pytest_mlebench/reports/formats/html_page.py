@@ -55,6 +55,8 @@ def render(report: Report) -> str:
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         _rates(report),
+        "<h2>Conditions</h2>",
+        _conditions(report),
         "<h2>Competitions</h2>",
         _competitions(report),
         _costs(report),
@@ -85,6 +87,23 @@ def _rates(report: Report) -> str:
     head += ["95 % interval", "without leaks", "missing runs"]
     note = '<p class="note">Rates in percent; whatever has no result counts as no medal.</p>'
     return _table(head, rows, first_number=1) + note
+
+
+def _conditions(report: Report) -> str:
+    """Return what the numbers are comparable with: the statement, then every condition."""
+    found = report.comparability
+    words = {"standard": "", "other": "not standard", "unknown": "not known"}
+    rows = [
+        [escape(one.name), escape(one.value), words[one.verdict], escape(one.standard)]
+        for one in found.conditions
+    ]
+    lines = [
+        *found.guarantees,
+        *(f"{key}, by the author's own word: {text}" for key, text in found.statements),
+    ]
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    table = _table(["condition", "here", "", "standard"], rows, 99, wide=True)
+    return f"<p><strong>{escape(found.sentence)}</strong></p><ul>{items}</ul>{table}"
 
 
 def _competitions(report: Report) -> str:

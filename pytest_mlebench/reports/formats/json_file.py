@@ -32,6 +32,7 @@ def render(report: Report) -> str:
             "agent_hours": round(report.agent_hours, 4),
             "format_checks": report.format_checks,
         },
+        "comparability": report.comparability.to_dict(),
         "membership": report.membership.to_dict(),
         "rates": [row.to_dict() for row in report.rates],
         "costs": _costs(report),

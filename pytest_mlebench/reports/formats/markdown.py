@@ -25,6 +25,7 @@ def render(report: Report) -> str:
         f"# {'MLE-bench report' if agent is None else f'MLE-bench report: {escape(agent)}'}",
         _rates(report),
         _notes(report.rates),
+        _conditions(report),
         "## Competitions",
         table(
             ("competition", "split", "seed", "outcome", "score", "medal", "percentile", "leak"),
@@ -110,6 +111,14 @@ def _costs(report: Report) -> str:
         table(HEAD_OF_COSTS, rows),
     ]
     return "\n\n".join(filter(None, (*parts, notes)))
+
+
+def _conditions(report: Report) -> str:
+    """Return what the numbers are comparable with."""
+    found = report.comparability
+    lines = [f"**{escape(found.sentence)}**", *map(escape, found.guarantees)]
+    lines += [f"{key}, by the author's own word: {escape(text)}" for key, text in found.statements]
+    return "## Conditions\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
 def _over_time(results: Sequence[Result]) -> str:
