@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_mlebench.attempts.plan import read_plan
 from pytest_mlebench.attempts.record import AttemptRecord, Run, read_attempts
-from pytest_mlebench.gateway.calls import has_calls, read_spending
+from pytest_mlebench.gateway.calls import read_spending
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
@@ -56,9 +56,10 @@ def result_of(run: Run) -> Result:
 
 def model_use_of(run: Run) -> ModelUse | None:
     """Return what an attempt used of models; of one that was killed, what its calls tell."""
-    if run.record.model_use is not None or not has_calls(run.folder):
-        return run.record.model_use
-    return ModelUse(metered=read_spending(run.folder))
+    record = run.record
+    if record.model_use is not None or record.conditions.models is None:
+        return record.model_use
+    return ModelUse(metered=read_spending(run.folder), interrupted="running" in record.timings)
 
 
 def latest_attempts(folder: RunFolder) -> list[Run]:

@@ -284,8 +284,10 @@ def _metered(attempt: Attempt, job: Job, run: Run, transcripts: bool) -> Iterato
                 yield replace(job, services=(*job.services, gateway))
         finally:  # also of an attempt that the benchmark spoils: it was spent all the same
             spending = gateway.summary()
-    finally:
-        run.record = replace(run.record, model_use=model_use(spending, job.artefacts / "logs"))
+    finally:  # written at once: whoever interrupts a session does not let it reach a phase
+        use = model_use(spending, job.artefacts / "logs")
+        if use is not None:
+            run.change(model_use=use)
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.gates import check_gates, parse_fail_under
 from pytest_mlebench.reports.membership import split_ids
 from pytest_mlebench.reports.report import Report, check_suffix
+from pytest_mlebench.reports.spending_gate import parse_fail_over
 from pytest_mlebench.reports.summary import WIDTH, problem_lines, summary_lines
 
 
@@ -47,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[SPLIT:]PERCENT",
         help="exit with status 1 when the any-medal rate is lower; repeatable",
     )
+    parser.add_argument(
+        "--fail-over",
+        metavar="AMOUNT",
+        help="exit with status 1 when the models cost more, as 250usd, or nobody knows what",
+    )
     add_competitions_option(parser)
 
 
@@ -54,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Report."""
     registry = registry_of(args)
     gates = [parse_fail_under(each, registry.splits(), "--fail-under") for each in args.fail_under]
+    spending = parse_fail_over(args.fail_over, "--fail-over")
     outputs = [check_suffix(path, "--output") for path in args.output]
     report = Report.load(args.file, registry)
     if names := split_names(args):
@@ -65,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         report.write(path)
         say(f"wrote {path}")
     failures = check_gates(gates, report.results, report.membership)
+    if spending is not None and (sentence := spending.judge(report.results)) is not None:
+        failures.append(sentence)
     for sentence in failures:
         say(sentence)
     return 1 if failures else 0

@@ -110,9 +110,26 @@ def _read_call(line: str, where: str) -> Call:
         raise ConfigError(f"{where}: is not a call: {type(error).__name__}: {error}") from None
 
 
-def has_calls(folder: Path) -> bool:
-    """Tell whether a gateway wrote anything down in the folder of an attempt."""
-    return (folder / FILE).is_file()
+class GrowingSpending:
+    """What an attempt that runs has spent so far; every look reads on where the last one ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._offset = 0
+        self._spent = Spending()
+
+    def read(self) -> Spending:
+        """Return what has been spent by now."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                lines = [line for line in file if line.endswith(b"\n")]
+        except FileNotFoundError:
+            return self._spent
+        self._offset += sum(map(len, lines))
+        calls = (_read_call(line.decode(), str(self._path)) for line in lines)
+        self._spent = total([self._spent, *map(_spending, calls)])
+        return self._spent
 
 
 def read_spending(folder: Path) -> Spending:

@@ -23,6 +23,7 @@ class ModelUse:
     metered: Spending | None = None  # by the gateway; None: the agent had none
     reported: OwnUsage | None = None  # by the agent itself
     problem: str | None = None  # why what the agent reports cannot be used
+    interrupted: bool = False  # nobody counted the calls that were under way at the end
 
     @property
     def source(self) -> Source | None:
@@ -74,7 +75,7 @@ class ModelUse:
     @property
     def usd(self) -> float | None:
         """Return all dollars that were spent; None if some of them are not known."""
-        if self.metered is not None and not self.metered.is_complete:
+        if self.interrupted or (self.metered is not None and not self.metered.is_complete):
             return None
         return self.known_usd
 
@@ -101,6 +102,8 @@ class ModelUse:
                 yield f"{spent.unmetered} of {spent.calls} calls did not tell their usage"
             if spent.transcripts_dropped:
                 yield f"the transcripts of {spent.transcripts_dropped} calls did not fit"
+        if self.interrupted:
+            yield "the attempt was cut off: calls that were under way then are not counted"
         yield from (each for each in (self.difference, self.problem) if each is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,6 +119,7 @@ class ModelUse:
             "metered": None if self.metered is None else self.metered.to_dict(),
             "reported": None if self.reported is None else self.reported.to_dict(),
             "problem": self.problem,
+            "interrupted": self.interrupted,
         }
 
     @classmethod
@@ -127,6 +131,7 @@ class ModelUse:
                 metered=None if metered is None else Spending.from_dict(metered),
                 reported=None if reported is None else OwnUsage.from_dict(reported),
                 problem=None if problem is None else str(problem),
+                interrupted=data["interrupted"] is True,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"is damaged: {type(error).__name__}: {error}") from None

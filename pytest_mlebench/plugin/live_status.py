@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, TextIO
 
 from pytest_mlebench._units import show_duration
+from pytest_mlebench.attempts.live_spending import LiveSpending
 from pytest_mlebench.attempts.record import Run, read_attempts
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.medals import Medal
@@ -38,6 +39,7 @@ class LiveStatus:
         self.expected = expected
         self.began = time.time()
         self._out = _open(reporter)
+        self._spending = LiveSpending()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="mlebench-progress", daemon=True)
 
@@ -57,7 +59,10 @@ class LiveStatus:
         pause = FIRST
         while not self._stop.wait(pause):
             pause = ON_TERMINAL if self.reporter.isatty else IN_LOG
-            line = progress_line(self._runs(), len(self.expected), self.began, time.time())
+            runs = self._runs()
+            line = progress_line(
+                runs, len(self.expected), self.began, time.time(), self._spending.text(runs)
+            )
             if line is not None and not self._stop.is_set():
                 self._write(line)
 
@@ -83,7 +88,9 @@ def _open(reporter: pytest.TerminalReporter) -> TextIO | None:
         return None
 
 
-def progress_line(runs: list[Run], total: int, began: float, now: float) -> str | None:
+def progress_line(
+    runs: list[Run], total: int, began: float, now: float, spent: str | None = None
+) -> str | None:
     """Return a line on the attempts of a run, or None once all are over."""
     graded = [run for run in runs if run.phase == "graded" and run.grade is not None]
     running = [run for run in runs if run.phase in ("created", "running")]
@@ -97,6 +104,8 @@ def progress_line(runs: list[Run], total: int, began: float, now: float) -> str 
     )
     waiting = [f"{queued} waiting for CPUs, memory or GPUs"] if queued else []
     parts = [f"{len(running)} running", *waiting, f"{over} of {total} over", won or "no medal yet"]
+    if spent is not None:
+        parts.append(spent)
     if (left := _time_left(runs, running, total, began, now)) is not None:
         parts.append(f"about {show_duration(left)} left")
     return f"mle-bench: {', '.join(parts)}"

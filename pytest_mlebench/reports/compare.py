@@ -10,20 +10,21 @@ this is the exact sign test.
 from __future__ import annotations
 
 import math
-import random
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_mlebench._units import show_usd
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.comparability import class_warning
+from pytest_mlebench.reports.cost_comparison import CostDifference, compare_costs, show_change
 from pytest_mlebench.reports.rates import MEASURES, selection
 from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.resampling import bootstrap_interval
 from pytest_mlebench.reports.results import Result
 from pytest_mlebench.reports.summary import LEGEND, Line, cut, mean_percentile, result_letters
 
 SIGNIFICANT = 0.05
-RESAMPLES = 10_000
 
 Pair = tuple[tuple[Result, ...], tuple[Result, ...]]
 
@@ -54,6 +55,7 @@ class Comparison:
     only_after: tuple[str, ...]
     conditions: tuple[str, ...]  # the conditions that are not alike
     warning: str | None  # where the two are not of one class
+    cost: CostDifference | None  # None: not known of any competition
     everything: dict[str, tuple[float, float]]  # rates on all competitions, what is missing: none
 
     def regression(self) -> str | None:
@@ -86,6 +88,7 @@ def compare(before: Report, after: Report) -> Comparison:
         only_after=tuple(name for name in new if name not in old),
         conditions=tuple(_conditions(before, after)),
         warning=class_warning(before.comparability, after.comparability),
+        cost=compare_costs(pairs),
         everything={
             measure: (_rate_on(both, old, hit), _rate_on(both, new, hit))
             for measure, hit in MEASURES.items()
@@ -101,12 +104,14 @@ def comparison_lines(comparison: Comparison) -> list[Line]:
     lines = [
         Line(f"{'':<15}{'A':>16}{'B':>16}{'B - A':>16}{'p':>12}", {"bold": True}),
         *(_rate_line(name, difference) for name, difference in comparison.differences.items()),
+        *_cost_lines(comparison.cost),
         Line(""),
         Line(f"rates in percent on the {count} competitions that both have"),
         *_everything_lines(comparison),
         Line(f"95 % interval of the change in any medal: {low:+.2f} to {high:+.2f}"),
         Line("p: exact permutation test within competitions, two-sided"),
         *_warning_lines(comparison),
+        *([] if comparison.cost is None else map(Line, comparison.cost.notes)),
         *(Line(cut(f"not alike: {text}", 80)) for text in comparison.conditions),
         *_only("A", comparison.only_before),
         *_only("B", comparison.only_after),
@@ -164,16 +169,8 @@ def _difference(pairs: Sequence[Pair], hit: Callable[[Result], bool]) -> Differe
     before = 100 * math.fsum(x / a for x, a, _, _ in counts) / len(counts)
     after = 100 * math.fsum(y / b for _, _, y, b in counts) / len(counts)
     two_sided, worse = permutation_test(counts)
-    interval = _bootstrap([100 * (y / b - x / a) for x, a, y, b in counts])
+    interval = bootstrap_interval([100 * (y / b - x / a) for x, a, y, b in counts])
     return Difference(before, after, interval, two_sided, worse)
-
-
-def _bootstrap(changes: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean over resampled competitions."""
-    sample = random.Random(0)  # the same reports always give the same interval
-    size = len(changes)
-    means = sorted(math.fsum(sample.choices(changes, k=size)) / size for _ in range(RESAMPLES))
-    return means[int(RESAMPLES * 0.025)], means[int(RESAMPLES * 0.975)]
 
 
 def _rate_line(name: str, difference: Difference) -> Line:
@@ -210,6 +207,14 @@ def _everything_lines(comparison: Comparison) -> list[Line]:
     return [Line(f"and on all {count}, what one side lacks counted as no medal:"), Line(text)]
 
 
+def _cost_lines(cost: CostDifference | None) -> list[Line]:
+    if cost is None:
+        return []
+    cells = (show_usd(cost.before), show_usd(cost.after), show_change(cost.change))
+    text = "".join(f"{cell:>16}" for cell in cells)
+    return [Line(f"{'$ per attempt':<15}{text}{show_p(cost.p_two_sided):>12}")]
+
+
 def _pair_line(name: str, old: Sequence[Result], new: Sequence[Result]) -> Line:
     medal = MEASURES["any_medal"]
     change = sum(map(medal, new)) / len(new) - sum(map(medal, old)) / len(old)
@@ -233,7 +238,7 @@ def _by_competition(report: Report) -> dict[str, tuple[Result, ...]]:
 
 def _conditions(before: Report, after: Report) -> list[str]:
     old, new = before.disclosure, after.disclosure
-    plain = ("agent", "agent_version", "image", "sandbox", "network")
+    plain = ("agent", "agent_version", "image", "sandbox", "network", "models", "budget")
     facts = [(name.replace("_", " "), getattr(old, name), getattr(new, name)) for name in plain]
     for kind in ("limits", "hardware"):
         first, second = getattr(old, kind), getattr(new, kind)

@@ -88,6 +88,7 @@ model_uses = st.builds(
         models=st.dictionaries(words, st.builds(OwnFigures, **own_figures), max_size=2),
     ),
     problem=st.none() | texts,
+    interrupted=st.booleans(),
 )
 
 

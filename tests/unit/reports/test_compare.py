@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
-from reporting import REAL_REPORTS, errored, graded
+from reporting import REAL_REPORTS, errored, graded, spent
 from scipy import stats
 
 from pytest_mlebench.errors import ConfigError
@@ -132,3 +133,51 @@ def test_the_same_reports_give_the_same_interval_again() -> None:
     assert first == second
     low, high = first.differences["any_medal"].interval
     assert low < first.differences["any_medal"].change < high
+
+
+def _priced(*costs: float | None) -> Report:
+    """Return a report of the competitions a, b, …, each with what its attempt cost."""
+    results = (
+        replace(graded(chr(97 + number)), model_use=None if usd is None else spent(usd))
+        for number, usd in enumerate(costs)
+    )
+    return Report(tuple(results))
+
+
+def test_a_change_of_cost_is_tested_as_a_permutation_of_the_attempts() -> None:
+    cost = compare(_priced(*[1.0] * 10), _priced(*[1.5] * 10)).cost
+    assert cost is not None
+    assert (cost.before, cost.after, cost.change) == (1.0, 1.5, 0.5)
+    assert cost.p_two_sided == pytest.approx(2 / 2**10, abs=0.001)  # the sign test's
+    assert cost.interval == (0.5, 0.5)
+
+
+def test_attempts_of_one_competition_are_dealt_to_both_sides_in_every_way() -> None:
+    def seeds(*costs: float) -> Report:
+        results = (replace(graded("a", n), model_use=spent(usd)) for n, usd in enumerate(costs))
+        return Report(tuple(results))
+
+    cost = compare(seeds(1, 2, 3), seeds(4, 5, 6)).cost
+    assert cost is not None
+    assert cost.p_two_sided == pytest.approx(2 / 20, abs=0.01)
+    exact = stats.permutation_test(
+        ([1, 2, 3], [4, 5, 6]), lambda x, y: sum(y) / 3 - sum(x) / 3, vectorized=False
+    )
+    assert cost.p_two_sided == pytest.approx(exact.pvalue, abs=0.01)
+
+
+def test_competitions_whose_cost_is_not_known_are_left_out_of_it() -> None:
+    found = compare(_priced(1.0, None, 3.0), _priced(2.0, 5.0, 4.0))
+    assert found.cost is not None
+    assert (found.cost.competitions, found.cost.left_out, found.cost.change) == (2, 1, 1.0)
+    text = [line.text for line in comparison_lines(found)]
+    assert "$ per attempt             $2.00           $3.00          +$1.00       0.500" in text
+    assert "95 % interval of the change in dollars per attempt: +$1.00 to +$1.00" in text
+    known = "dollars: on the 2 competitions whose cost is known in both; 1 left out"
+    assert known in text
+
+
+def test_where_no_cost_is_known_nothing_is_said_of_it() -> None:
+    found = compare(_priced(None, 1.0), _priced(1.0, None))
+    assert found.cost is None
+    assert "$" not in "".join(line.text for line in comparison_lines(found))
