@@ -37,6 +37,14 @@ COMMANDS = {
         "pytest_mlebench.commands.report",
     ),
     "compare": ("compare two reports or runs", "pytest_mlebench.commands.compare"),
+    "board": (
+        "show the published results, and the place of a run among them",
+        "pytest_mlebench.commands.board",
+    ),
+    "publish": (
+        "write what a pull request to a leaderboard consists of",
+        "pytest_mlebench.commands.publish",
+    ),
     "grade": (
         "grade many submissions named in a .jsonl file",
         "pytest_mlebench.commands.grade",
