@@ -102,3 +102,11 @@ def show_tokens(tokens: int) -> str:
         if float(f"{size:.3g}") < 1000:
             return f"{float(f'{size:.3g}'):g} {unit} tokens"
     return f"{float(f'{size / 1000:.3g}'):.15g} G tokens"
+
+
+def show_score(score: float) -> str:
+    """Return a score to six decimals at most: ``0.16201``, ``3825810``, never ``3.82581e+06``."""
+    if 0 < abs(score) < 1e-4:
+        return f"{score:.6g}"
+    text = f"{score:.6f}"
+    return text.rstrip("0").rstrip(".")

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_mlebench._units import show_score
 from pytest_mlebench.errors import ConfigError, InvalidSubmission
-from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal
+from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal, thresholds_text
 
 if TYPE_CHECKING:
     from pytest_mlebench.competition import Competition
@@ -68,7 +69,7 @@ class Grade:
 
     def __repr__(self) -> str:
         """Explain the grade in a line that is short enough for pytest to show as a whole."""
-        details = [self._thresholds(), self._standing()] if self.valid else []
+        details = [thresholds_text(self), self._standing()] if self.valid else []
         return f"<Grade of {'; '.join([self._result(), *details, *self._where()])}>"
 
     @property
@@ -88,7 +89,7 @@ class Grade:
 
     def explain(self) -> list[str]:
         """Return a few lines that explain the grade to a person."""
-        details = [f"thresholds: {self._thresholds()}", f"{self._standing()}{self._distance()}"]
+        details = [f"thresholds: {thresholds_text(self)}", f"{self._standing()}{self._distance()}"]
         return [self._result(), *(details if self.valid else []), *self._where()]
 
     def _result(self) -> str:
@@ -96,12 +97,8 @@ class Grade:
             return f"{self.competition}: {self.problem or 'no valid submission'}"
         direction = "lower" if self.lower_is_better else "higher"
         earned = self.medal if self.medal else "no medal"
-        return f"{self.competition}: score {self.score:g} ({direction} is better), {earned}"
-
-    def _thresholds(self) -> str:
         return (
-            f"gold {self.gold:g}, silver {self.silver:g}, "
-            f"bronze {self.bronze:g}, median {self.median:g}"
+            f"{self.competition}: score {show_score(self.score)} ({direction} is better), {earned}"
         )
 
     def _where(self) -> list[str]:
@@ -117,7 +114,7 @@ class Grade:
             return ""
         following = Medal(self.medal + 1)
         threshold = {Medal.BRONZE: self.bronze, Medal.SILVER: self.silver, Medal.GOLD: self.gold}
-        return f", {abs(threshold[following] - self.score):.{DECIMALS}g} short of {following}"
+        return f", {show_score(abs(threshold[following] - self.score))} short of {following}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record."""

@@ -1,7 +1,7 @@
 """Every path of a run's folder, spelled once.
 
 RUNS/NAME/run.json                                      the plan: what is to run, and how
-RUNS/NAME/report.json                                   the results of the whole run
+RUNS/NAME/report.json, report.html                      the results of the whole run
 RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by phase
                                           run.log       the agent's output
                                           submission.csv, artefacts/, snapshots/ …
@@ -107,6 +107,11 @@ class RunFolder:
     def report(self) -> Path:
         """Return the report that every session of the run writes anew."""
         return self.path / "report.json"
+
+    @property
+    def page(self) -> Path:
+        """Return the same report as a page to look at."""
+        return self.path / "report.html"
 
     @property
     def lock(self) -> Path:

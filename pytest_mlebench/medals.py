@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from pytest_mlebench._units import show_score
+
+THRESHOLDS = ("gold", "silver", "bronze", "median")
 DECIMALS = 5  # a score is rounded before it is placed on a leaderboard
 
 
@@ -80,6 +83,11 @@ class Leaderboard:
             between = max(0, _place(self.teams, known) - not_worse)
             not_worse += between * (value - low) / (high - low)
         return round(100 * (self.teams - not_worse) / self.teams, 2)
+
+
+def thresholds_text(figures: object) -> str:
+    """Return the thresholds that a leaderboard or a grade has, for people."""
+    return ", ".join(f"{name} {show_score(getattr(figures, name))}" for name in THRESHOLDS)
 
 
 def medal_positions(teams: int) -> tuple[int, int, int]:

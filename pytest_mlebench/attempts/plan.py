@@ -18,7 +18,8 @@ from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import PLAN, RunFolder
 from pytest_mlebench.reports.disclosure import Disclosure
-from pytest_mlebench.reports.results import ItemKey, json_table
+from pytest_mlebench.reports.json_table import json_table
+from pytest_mlebench.reports.results import ItemKey
 
 SCHEMA = 2
 READABLE = (1, 2)  # 1 knew what is expected and the disclosure

@@ -87,6 +87,7 @@ class AttemptRecord:
     error: str | None = None  # an infrastructure error, never the agent's fault
     model_use: ModelUse | None = None  # None: nothing was counted
     snapshots: tuple[Snapshot, ...] = ()
+    submission_head: tuple[str, ...] = ()  # the first lines of what was handed in
     extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
     superseded: bool = False  # another version of the agent ran anew in this one's place
 
@@ -125,6 +126,7 @@ class AttemptRecord:
             "error": self.error,
             "model_use": None if self.model_use is None else self.model_use.to_dict(),
             "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
+            "submission_head": list(self.submission_head),
             "extra": dict(self.extra),
             "superseded": self.superseded,
         }
@@ -151,6 +153,7 @@ class AttemptRecord:
             error=data["error"],
             model_use=None if model_use is None else ModelUse.from_dict(model_use),
             snapshots=tuple(Snapshot.from_dict(each) for each in data.get("snapshots", ())),
+            submission_head=tuple(data.get("submission_head", ())),
             extra=data.get("extra", {}),
             superseded=data.get("superseded", False),
         )

@@ -14,6 +14,7 @@ from pytest_mlebench.gateway.calls import read_spending
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts
 from pytest_mlebench.reports.comparability import gpus_text
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
@@ -51,6 +52,30 @@ def result_of(run: Run) -> Result:
         model_use=model_use_of(run),
         gpus=len(record.conditions.gpus),
         extra=record.extra,
+        attempt=_facts(record),
+    )
+
+
+def _facts(record: AttemptRecord) -> AttemptFacts:
+    ending, conditions = record.ending, record.conditions
+    gpus = tuple(str(gpu.get("name") or gpu.get("id") or "GPU") for gpu in conditions.gpus)
+    facts = AttemptFacts(
+        host=conditions.host,
+        gpus=gpus,
+        time_limit=None if conditions.limits is None else conditions.limits.time_seconds,
+        memory_limit=None if conditions.limits is None else conditions.limits.memory_bytes,
+        submission_head=record.submission_head,
+    )
+    if ending is None:
+        return facts
+    return replace(
+        facts,
+        ending=ending.reason,
+        exit_code=ending.exit_code,
+        gpus=gpus or ending.gpus,
+        peak_memory=ending.peak_memory_bytes,
+        cpu_seconds=ending.cpu_seconds,
+        egress=egress_counts(ending.details),
     )
 
 

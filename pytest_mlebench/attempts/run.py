@@ -10,12 +10,13 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_mlebench import __version__
+from pytest_mlebench._plain_text import plain_lines, read_start
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.instructions import instructions
@@ -36,6 +37,7 @@ from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Job, Recovering, Sandbox
 from pytest_mlebench.sandbox.redact import redact_text
 
+HEAD_LINES, HEAD_COLUMNS, HEAD_BYTES = 6, 160, 16 * 1024  # of a submission, for the report
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
 
 logger = logging.getLogger(__name__)
@@ -227,7 +229,8 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
                 _metered(attempt, job_with_gpus, run, circumstances.transcripts) as metered_job,
             ):
                 ending = attempt.sandbox.run(metered_job)
-        run.enter("collected", ending=ending)
+        head = _submission_head(run.submission, attempt.agent.secrets())
+        run.enter("collected", ending=ending, submission_head=head)
     except InfrastructureError as error:
         run.enter("error", error=str(error))
         raise
@@ -236,6 +239,15 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
         with contextlib.suppress(OSError):  # the disk that spoilt the attempt may not take this
             run.enter("error", error=problem)
         raise SandboxError(problem) from error
+
+
+def _submission_head(submission: Path, secrets: Iterable[str]) -> tuple[str, ...]:
+    """Return the first lines of what was handed in; masked first, lest a cut spare half a key."""
+    raw = read_start(submission, HEAD_BYTES)
+    text = redact_text(raw.decode(errors="replace"), secrets)
+    if len(raw) == HEAD_BYTES:  # the last line may go on
+        text = text.rpartition("\n")[0] or text
+    return tuple(plain_lines(text, width=HEAD_COLUMNS)[:HEAD_LINES]) if raw else ()
 
 
 @contextlib.contextmanager

@@ -33,8 +33,9 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.formats.json_file import load_json
 from pytest_mlebench.reports.formats.reference_report import to_reference
+from pytest_mlebench.reports.json_table import json_table
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import ItemKey, Result, json_table
+from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.reports.summary import problem_lines, summary_lines
 
 Line = tuple[str, Path | None]  # a competition, and its submission if there is one

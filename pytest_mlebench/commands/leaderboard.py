@@ -22,6 +22,7 @@ from pytest_mlebench.kaggle.leaderboards import (
     import_leaderboard,
     leaderboard_of,
 )
+from pytest_mlebench.medals import thresholds_text
 from pytest_mlebench.store.progress import on_terminal
 from pytest_mlebench.store.store import Store
 
@@ -57,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
         board = leaderboard_of(competition, kept)
         full = (kept / FILE).is_file()
         say(
-            f"{competition.id}: {board.teams} teams, gold {board.gold:g}, silver {board.silver:g}, "
-            f"bronze {board.bronze:g}, median {board.median:g} "
+            f"{competition.id}: {board.teams} teams, {thresholds_text(board)} "
             f"({'full leaderboard' if full else '101 points'})"
         )
     return 0

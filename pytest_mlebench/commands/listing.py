@@ -16,6 +16,7 @@ from pytest_mlebench.commands.shared import (
     selected,
 )
 from pytest_mlebench.competition import Competition
+from pytest_mlebench.medals import thresholds_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,8 +75,7 @@ def describe(competition: Competition) -> list[str]:
         competition.title,
         f"{competition.complexity}, {competition.category}{size}",
         f"{competition.metric.name}, {direction} is better",
-        f"{board.teams} teams: gold {board.gold:g}, silver {board.silver:g}, "
-        f"bronze {board.bronze:g}, median {board.median:g}",
+        f"{board.teams} teams: {thresholds_text(board)}",
         *(f"known issue ({issue.label}): {issue.what}" for issue in competition.known_issues),
     ]
     return [competition.id, *(line for detail in details for line in _wrap(detail)), ""]

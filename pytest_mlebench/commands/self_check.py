@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
@@ -19,7 +20,7 @@ from pytest_mlebench.commands.shared import (
 )
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.grading.self_check import SelfCheck, check_dataset
-from pytest_mlebench.reports.summary import cut, one_line
+from pytest_mlebench.reports.summary import cut
 from pytest_mlebench.store.store import Store
 
 

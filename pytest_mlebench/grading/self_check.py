@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_mlebench._units import show_score
 from pytest_mlebench.archives.archive import read_single
 from pytest_mlebench.errors import InvalidSubmission, MlebenchError
 from pytest_mlebench.grading.read import read_own
@@ -115,10 +116,11 @@ def _as_submission(source: Path, folder: Path) -> Path:
 
 def _shortcomings(gold: float, sample: float | None, board: Leaderboard) -> Iterator[str]:
     sign = 1 if board.lower_is_better else -1
+    top = show_score(gold)
     if board.medal(gold) is not Medal.GOLD:
-        yield f"the best submission scores {gold:g}, which earns no gold ({board.gold:g})"
+        yield f"the best submission scores {top}, which earns no gold ({show_score(board.gold)})"
     if sample is not None and sign * sample < sign * gold:
-        yield f"the sample submission ({sample:g}) beats the best one ({gold:g})"
+        yield f"the sample submission ({show_score(sample)}) beats the best one ({top})"
     best = board.percentiles[0]
     if sign * best < sign * gold:
-        yield f"the best team's score ({best:g}) beats the best submission ({gold:g})"
+        yield f"the best team's score ({show_score(best)}) beats the best submission ({top})"

@@ -145,7 +145,8 @@ class ResultsLog:
         return {key: value for facts in answers for key, value in facts.items()}
 
     def _write_reports(self, report: Report) -> None:
-        for path in (self.session.settings.run.report, *self.session.settings.reports):
+        run = self.session.settings.run
+        for path in (run.report, run.page, *self.session.settings.reports):
             try:
                 report.write(path)
                 self.written.append(path)

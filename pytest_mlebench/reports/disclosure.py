@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_mlebench._units import show_size
 from pytest_mlebench.limits import host_cpus, host_memory
-from pytest_mlebench.reports.results import json_table
+from pytest_mlebench.reports.json_table import json_table
 
 
 @dataclass(frozen=True)

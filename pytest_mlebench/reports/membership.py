@@ -1,4 +1,4 @@
-"""Which competitions a split has and which leak: the facts that rates are computed from.
+"""Which competitions a split has, of what kind they are, which leak: what rates are computed from.
 
 They are read from the split files alone, not through the competitions, so that an old report can
 be read whatever competitions are installed; and they travel inside a report.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.registry import ALIASES, BENCHMARK, SPLITS, Registry, read_split
-from pytest_mlebench.reports.results import json_table
+from pytest_mlebench.reports.json_table import json_table
 
 ALL = "all"
 SELECTED = "selected"  # everything that was to run, where no split is exactly that
@@ -22,11 +22,12 @@ APART = "demo"  # demonstrations, never part of a rate of the benchmark
 
 @dataclass(frozen=True)
 class Membership:
-    """The splits that concern some competitions, and which of these leak."""
+    """The splits that concern some competitions, and what is known of these."""
 
     splits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leaky: frozenset[str] = frozenset()  # for certain or by suspicion: rates leave out both
     suspected: frozenset[str] = frozenset()  # those of the leaky ones that nobody is certain of
+    categories: Mapping[str, str] = field(default_factory=dict)  # competition: what kind it is
 
     @classmethod
     def of(
@@ -47,9 +48,13 @@ class Membership:
         if rest:
             chosen[OTHER] = rest
         installed = set(registry.ids())
-        leaky = [c for c in map(registry.load, installed.intersection(ids)) if c.is_leaky]
-        suspected = frozenset(c.id for c in leaky if c.is_suspected)
-        return cls(chosen, frozenset(c.id for c in leaky), suspected)
+        known = [registry.load(i) for i in ids if i in installed]
+        return cls(
+            chosen,
+            frozenset(c.id for c in known if c.is_leaky),
+            frozenset(c.id for c in known if c.is_leaky and c.is_suspected),
+            {c.id: c.category for c in known},
+        )
 
     def including(self, registry: Registry, names: Iterable[str]) -> Membership:
         """Return the same facts and further splits, such as those that a gate speaks of."""
@@ -78,6 +83,7 @@ class Membership:
             "splits": {name: list(ids) for name, ids in self.splits.items()},
             "leaky": sorted(self.leaky),
             "suspected": sorted(self.suspected),
+            "categories": dict(self.categories),
         }
 
     @classmethod
@@ -86,10 +92,12 @@ class Membership:
         table = json_table(data, where)
         splits = table.table("splits")
         names = tuple(data["splits"]) if isinstance(data, Mapping) else ()
+        kinds = table.table("categories", None)
         return cls(
             {name: splits.texts(name) for name in names},
             frozenset(table.texts("leaky")),
             frozenset(table.texts("suspected", ())),
+            {} if kinds is None else kinds.all_texts(),
         )
 
 

@@ -43,9 +43,12 @@ class Rate:
             return f"{self.mean:.2f}"
         return f"{self.mean:.2f} {'+/-' if ascii_only else '±'} {self.sem:.2f}"
 
-    def interval_text(self) -> str:
-        """Return ``55.60-68.64``."""
-        return f"{self.interval[0]:.2f}-{self.interval[1]:.2f}"
+    def interval_text(self, *, ascii_only: bool = False) -> str:
+        """Return ``55.60-68.64``, or a dash where all seeds agree and an interval has no width."""
+        low, high = (f"{end:.2f}" for end in self.interval)
+        if low == high:
+            return "-" if ascii_only else "\u2013"
+        return f"{low}-{high}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rate in JSON types."""

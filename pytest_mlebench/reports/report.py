@@ -6,13 +6,14 @@ Light to import: what reads or writes a format is loaded when a file of that for
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.comparability import Comparability, comparability
@@ -25,10 +26,10 @@ from pytest_mlebench.reports.results import ItemKey, Result, block_name, blocks_
 if TYPE_CHECKING:
     from pytest_mlebench.reports.content import Content
 
-# suffix: the module whose render(report) gives the text
+# suffix: the module whose render(report, folder) gives the text of a file for that folder
 WRITERS = {
     ".json": "pytest_mlebench.reports.formats.json_file",
-    ".html": "pytest_mlebench.reports.formats.html_page",
+    ".html": "pytest_mlebench.reports.page.page",
     ".csv": "pytest_mlebench.reports.formats.csv_file",
     ".md": "pytest_mlebench.reports.formats.markdown",
 }
@@ -45,6 +46,8 @@ class Report:
     results: tuple[Result, ...]
     disclosure: Disclosure = field(default_factory=Disclosure)
     membership: Membership = field(default_factory=Membership)
+    # those that are installed; they do not travel with a report
+    competitions: Mapping[str, Competition] = field(default_factory=dict, repr=False)
     created: str = field(default_factory=_now)
 
     @classmethod
@@ -60,7 +63,13 @@ class Report:
         disclosure = Disclosure() if disclosure is None else disclosure
         whole = complete(results, expected)
         ids = [result.competition for result in whole]
-        return cls(whole, disclosure, Membership.of(registry, ids, disclosure.splits))
+        known = set(registry.ids())
+        return cls(
+            whole,
+            disclosure,
+            Membership.of(registry, ids, disclosure.splits),
+            {i: registry.load(i) for i in ids if i in known},
+        )
 
     @classmethod
     def read(cls, path: Path | str, registry: Registry | None = None) -> Report:
@@ -113,7 +122,7 @@ class Report:
         from pytest_mlebench._files import write_text
 
         path = check_suffix(path)
-        text = import_module(WRITERS[path.suffix.lower()]).render(self)
+        text = import_module(WRITERS[path.suffix.lower()]).render(self, path.absolute().parent)
         try:
             write_text(path, text)
         except OSError as error:

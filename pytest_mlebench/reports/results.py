@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
 from pytest_mlebench._toml import Table
-from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.attempt_facts import AttemptFacts, FailureKind, failure_kind
+from pytest_mlebench.reports.json_table import json_table
 
 # graded: there is a valid score, whatever it is worth; failed: the agent's fault, no valid score;
 # error: the benchmark's own fault; skipped: passed over, as an option or a test said;
@@ -67,6 +68,7 @@ class Result:
     lost_usd: float | None = 0.0  # on models, in tries that do not count; None: not known
     gpus: int = 0  # that the attempt had
     extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
+    attempt: AttemptFacts = field(default_factory=AttemptFacts)
 
     @property
     def ran(self) -> bool:
@@ -100,6 +102,15 @@ class Result:
             return self.error
         return None if self.grade is None else self.grade.problem
 
+    @property
+    def failure(self) -> FailureKind | None:
+        """Return what kind of failure it is that there is no score; None for what has not run."""
+        if self.status == "error":
+            return "benchmark"
+        if self.status != "failed":
+            return None
+        return failure_kind(self.attempt, self.grade is not None and self.grade.submission_exists)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result in JSON types."""
         return {
@@ -119,6 +130,8 @@ class Result:
             "lost_usd": self.lost_usd,
             "gpus": self.gpus,
             "extra": dict(self.extra),
+            "failure": self.failure,
+            "attempt": self.attempt.to_dict(),
         }
 
     @classmethod
@@ -145,6 +158,7 @@ class Result:
             lost_usd=_lost_usd(data, table),
             gpus=_count(table, "gpus", 0),
             extra=_extra(data, table),
+            attempt=AttemptFacts.from_table(table.table("attempt", None)),
         )
         if (status == "graded") != result.valid:
             raise table.error("outcome", f"is {status!r}, which the grade contradicts")
@@ -206,23 +220,6 @@ def block_name(member: OfBlock) -> str:
 def named(member: OfBlock, name: str, *, several: bool) -> str:
     """Return a name, with its block before it where there are several."""
     return f"{block_name(member)}: {name}" if several else name
-
-
-def json_table(data: object, where: str) -> Table:
-    """Return a JSON object as a table in which null is the same as absent."""
-    if not isinstance(data, Mapping):
-        raise ConfigError(f"{where}: must be an object, given: {type(data).__name__}")
-    return Table(_without_null(data), where, ConfigError)
-
-
-def _without_null(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in data.items() if value is not None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return _without_null(value)
-    return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
 def _grade(table: Table, competition: str) -> Grade:

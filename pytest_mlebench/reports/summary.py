@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.breakdown import failures_text
 from pytest_mlebench.reports.cost_text import cost_lines
 from pytest_mlebench.reports.costs import costs_of
 from pytest_mlebench.reports.membership import ALL, Membership
@@ -58,7 +60,7 @@ def summary_lines(
             lines += [Line(f"agent {block_name(block[0])}", {"bold": True, "cyan": True}), Line("")]
         rates = rates_by_split(block, membership)
         lines += [*rate_lines(rates, ascii_only=ascii_only), Line("")]
-        lines += [*competition_lines(block, membership), Line("")]
+        lines += [*competition_lines(block, membership), *_failures(block), Line("")]
         if costs := cost_lines(costs_of(block), gpu_hour_usd):
             lines += [*map(Line, costs), Line("")]
     return lines[:-1]
@@ -95,6 +97,11 @@ def competition_lines(results: Sequence[Result], membership: Membership) -> list
     return lines
 
 
+def _failures(results: Sequence[Result]) -> list[Line]:
+    text = failures_text(results)
+    return [Line(cut(f"without a score, by kind: {text}", WIDTH), MARKUP["failed"])] if text else []
+
+
 def problem_lines(results: Iterable[Result]) -> list[Line]:
     """Return a line for every result that has no score, saying why."""
     return [
@@ -105,12 +112,6 @@ def problem_lines(results: Iterable[Result]) -> list[Line]:
         for result in results
         if result.status != "graded" and result.problem
     ]
-
-
-def one_line(text: str) -> str:
-    """Return *text* without line breaks and control characters: an agent had a hand in it."""
-    words = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else "?" for letter in words)
 
 
 def result_letters(results: Iterable[Result]) -> str:
@@ -143,7 +144,12 @@ def _block(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
     for name in MEASURES:
         cells = (r.rates[name].text(ascii_only=ascii_only) for r in rates)
         yield Line(row(name.replace("_", " "), cells), {"bold": name == "any_medal"})
-    yield Line(row("  95 % interval", (r.rates["any_medal"].interval_text() for r in rates)))
+    yield Line(
+        row(
+            "  95 % interval",
+            (r.rates["any_medal"].interval_text(ascii_only=ascii_only) for r in rates),
+        )
+    )
     if any(r.without_leaks for r in rates):
         cells = (
             r.without_leaks.text(ascii_only=ascii_only) if r.without_leaks else "" for r in rates
@@ -198,7 +204,7 @@ def _mean_score(group: Sequence[Result]) -> str:
     if not scores:
         return "-"
     mean = sum(scores) / len(scores)
-    return f"{mean:.5f}" if abs(mean) < 1e6 else f"{mean:.6g}"
+    return f"{mean:.5f}" if abs(mean) < 1e6 else f"{mean:.0f}"
 
 
 def _medals(group: Sequence[Result]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_mlebench.gateway.model_use import ModelUse
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "competition",
     "split",
+    "category",
     "seed",
     "outcome",
     "score",
@@ -33,6 +35,7 @@ COLUMNS = (
     "suspected_leak",
     "agent_seconds",
     "format_checks",
+    "failure",
     "problem",
     "run",
     "agent",
@@ -51,7 +54,7 @@ COLUMNS = (
 )
 
 
-def render(report: Report) -> str:
+def render(report: Report, folder: Path | None = None) -> str:
     """Return the text of the file."""
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
@@ -67,6 +70,7 @@ def _row(result: Result, report: Report) -> dict[str, object]:
     row |= {
         "competition": result.competition,
         "split": report.membership.benchmark_split(result.competition),
+        "category": report.membership.categories.get(result.competition),
         "seed": result.seed,
         "outcome": result.status,
         "medal": str(result.medal),
@@ -75,6 +79,7 @@ def _row(result: Result, report: Report) -> dict[str, object]:
         "suspected_leak": result.competition in report.membership.suspected,
         "agent_seconds": result.agent_seconds,
         "format_checks": result.format_checks,
+        "failure": result.failure,
         "problem": _harmless(result.problem),
         "run": result.run,
         "agent": _harmless(result.agent),

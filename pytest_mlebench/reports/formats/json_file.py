@@ -11,8 +11,9 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.costs import costs_by_competition
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.json_table import json_table
 from pytest_mlebench.reports.membership import Membership
-from pytest_mlebench.reports.results import ItemKey, Result, json_table
+from pytest_mlebench.reports.results import ItemKey, Result
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
@@ -21,7 +22,7 @@ FORMAT = "pytest-mlebench report"
 SCHEMA = 1  # grows when a key changes its meaning or goes; new keys alone do not count
 
 
-def render(report: Report) -> str:
+def render(report: Report, folder: Path | None = None) -> str:
     """Return the text of the file."""
     data = {
         "format": FORMAT,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_mlebench._units import show_score
+from pytest_mlebench.reports.breakdown import failures_text, rates_by_category
 from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
 from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
 from pytest_mlebench.reports.over_time import HEAD, followed, milestones
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 
-def render(report: Report) -> str:
+def render(report: Report, folder: Path | None = None) -> str:
     """Return the text of the file."""
     agent = report.disclosure.agent
     parts = [
@@ -31,6 +34,7 @@ def render(report: Report) -> str:
             ("competition", "split", "seed", "outcome", "score", "medal", "percentile", "leak"),
             [_row(result, report) for result in report.results],
         ),
+        _by_category(report),
         _costs(report),
         _over_time(report.results),
         _problems(report.results),
@@ -92,7 +96,7 @@ def _row(result: Result, report: Report) -> list[str]:
         escape(report.membership.benchmark_split(result.competition)),
         str(result.seed),
         result.status,
-        "" if score is None else f"{score:.10g}",
+        "" if score is None else show_score(score),
         str(result.medal) if result.medal else "",
         "" if percentile is None else f"{percentile:.1f}",
         report.membership.leak(result.competition),
@@ -121,6 +125,21 @@ def _conditions(report: Report) -> str:
     return "## Conditions\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
+def _by_category(report: Report) -> str:
+    several = len(report.blocks) > 1
+    rows = [
+        [
+            escape(named(row, row.name, several=several)),
+            str(row.competitions),
+            row.rates["any_medal"].text(),
+            row.rates["any_medal"].interval_text(),
+        ]
+        for row in rates_by_category(report)
+    ]
+    head = ("category", "competitions", "any medal", "95 % interval")
+    return f"## Categories\n\n{table(head, rows)}" if len(rows) > 1 else ""
+
+
 def _over_time(results: Sequence[Result]) -> str:
     rows = [[*map(escape, milestones(result))] for result in followed(results)]
     return f"## Over time\n\n{table(HEAD, rows)}" if rows else ""
@@ -133,7 +152,10 @@ def _problems(results: Sequence[Result]) -> str:
         for result in results
         if result.problem
     ]
-    return "\n".join(["## Problems", "", *lines]) if lines else ""
+    if not lines:
+        return ""
+    kinds = [f"By kind: {text}.", ""] if (text := failures_text(results)) else []
+    return "\n".join(["## Problems", "", *kinds, *lines])
 
 
 def _disclosure(report: Report) -> list[str]:

@@ -1,0 +1,119 @@
+"""Small curves of one attempt: memory, CPU and GPU over time, the percentile of its submissions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_mlebench._units import show_duration, show_score, show_size
+from pytest_mlebench.grade import Snapshot
+from pytest_mlebench.reports.over_time import after
+from pytest_mlebench.reports.page.traces import Sample
+
+WIDTH, HEIGHT, MARGIN = 260, 60, 5
+POINTS = 40  # of a curve, each the highest of its stretch of time
+SHOWN_SNAPSHOTS = 12  # dots of a course
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line from left to right, and what it shows in words."""
+
+    name: str
+    points: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A submission that was kept: where it is on the course, what it would have earned."""
+
+    x: float
+    y: float
+    kind: str  # a medal, "none" or "invalid"
+    label: str
+
+
+@dataclass(frozen=True)
+class Course:
+    """The percentile of an attempt's submissions over time, as steps."""
+
+    points: str
+    marks: tuple[Mark, ...]
+
+
+def usage_curves(samples: Sequence[Sample]) -> list[Curve]:
+    """Return the curves of what was sampled often enough."""
+    if len(samples) < 2:
+        return []
+    memory = [(one.seconds, one.memory) for one in samples]
+    curves = [_curve("memory", memory, show_size)]
+    if cpus := list(_cpus(samples)):
+        curves.append(_curve("CPUs", cpus, lambda number: f"{number:.1f}"))
+    gpu = [(one.seconds, one.gpu) for one in samples if one.gpu is not None]
+    if len(gpu) > 1:
+        curves.append(_curve("GPU", gpu, lambda percent: f"{percent:.0f} %"))
+    return curves
+
+
+def course(kept: Sequence[Snapshot], seconds: float | None) -> Course | None:
+    """Return the percentile over time as steps, with a mark for what changed it."""
+    if not kept:
+        return None
+    end = max(seconds or 0, kept[-1].seconds) or 1
+
+    def at(moment: float, percentile: float) -> tuple[float, float]:
+        x = MARGIN + (WIDTH - 2 * MARGIN) * moment / end
+        y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * percentile / 100
+        return round(x, 1), round(y, 1)
+
+    steps, height = [at(0, 0)], 0.0
+    for one in kept:
+        steps.append(at(one.seconds, height))
+        height = one.percentile or 0.0
+        steps.append(at(one.seconds, height))
+    steps.append(at(end, height))
+    marks = tuple(_mark(one, at(one.seconds, one.percentile or 0)) for one in telling(kept))
+    return Course(" ".join(f"{x:g},{y:g}" for x, y in dict.fromkeys(steps)), marks)
+
+
+def telling(kept: Sequence[Snapshot]) -> list[Snapshot]:
+    """Return the snapshots that differ from the one before, the last of them where many do."""
+    changed = [
+        one
+        for before, one in zip((None, *kept), kept, strict=False)
+        if before is None or (one.score, one.problem) != (before.score, before.problem)
+    ]
+    return changed[-SHOWN_SNAPSHOTS:]
+
+
+def _mark(one: Snapshot, where: tuple[float, float]) -> Mark:
+    if one.score is None:
+        return Mark(*where, "invalid", f"after {after(one)}: {one.problem or 'not graded'}")
+    medal = str(one.medal) if one.medal else "no medal"
+    return Mark(*where, str(one.medal), f"after {after(one)}: {show_score(one.score)}, {medal}")
+
+
+def _cpus(samples: Sequence[Sample]) -> Iterator[tuple[float, float]]:
+    """Yield how many CPUs were busy between two samples."""
+    for before, one in itertools.pairwise(samples):
+        if before.cpu_seconds is None or one.cpu_seconds is None:
+            continue
+        if one.seconds > before.seconds:
+            busy = (one.cpu_seconds - before.cpu_seconds) / (one.seconds - before.seconds)
+            yield one.seconds, max(0.0, busy)
+
+
+def _curve(name: str, values: Sequence[tuple[float, float]], show: Callable[[float], str]) -> Curve:
+    end, peak = values[-1][0] or 1, max(value for _, value in values)
+    highest: dict[int, float] = {}
+    for moment, value in values:
+        place = min(POINTS - 1, max(0, int(POINTS * moment / end)))
+        highest[place] = max(value, highest.get(place, 0.0))
+    points = " ".join(
+        f"{MARGIN + (WIDTH - 2 * MARGIN) * place / max(1, POINTS - 1):.0f},"
+        f"{HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * value / (peak or 1):.0f}"
+        for place, value in sorted(highest.items())
+    )
+    return Curve(name, points, f"{name} up to {show(peak)} in {show_duration(max(end, 0.1))}")

@@ -1,0 +1,74 @@
+"""A report as one HTML page: templates that escape what is put into them, one small script.
+
+A policy in the page itself lets nothing run but that script, by its checksum, and nothing be
+fetched: what an agent wrote stays text even if it should find a way past the escaping.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_mlebench.reports.page.view import filters, view_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from pytest_mlebench.reports.report import Report
+
+TEMPLATES = Path(__file__).parent / "templates"
+# control characters, and marks that turn the direction of writing
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
+
+
+def render(report: Report, folder: Path | None = None) -> str:
+    """Return the text of the page; links to files are relative to *folder*."""
+    view = view_of(report, folder)
+    return fill("report.html", view=view, filters=filters(view))
+
+
+def fill(template: str, **values: Any) -> str:
+    """Return a template filled with values, each escaped, around the page's style and script."""
+    from markupsafe import Markup  # late on purpose: only where a page is written
+
+    style, script = _asset("style.css"), _asset("script.js")
+    policy = f"{NOTHING}; style-src {_checksum(style)}; script-src {_checksum(script)}"
+    return (
+        environment()
+        .get_template(template)
+        .render(**values, style=Markup(style), script=Markup(script), policy=policy)
+    )
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # late: with a page only
+
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _printable(value: Any) -> Any:
+    return _UNPRINTABLE.sub("?", value) if type(value) is str else value
+
+
+def _asset(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _checksum(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

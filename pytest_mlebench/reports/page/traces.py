@@ -1,0 +1,92 @@
+"""What an attempt left beside its record: the end of its log, samples of what it used, its files.
+
+All of it is hostile: links are not followed, reads are bounded, texts are made plain.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from pytest_mlebench._plain_text import read_start, tail_lines
+from pytest_mlebench.layout import AttemptFolder
+from pytest_mlebench.reports.results import Result
+
+STATS_BYTES = 2 * 1024 * 1024  # samples of several days
+LOG_LINES, LOG_COLUMNS = 40, 200
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What an attempt used at one moment."""
+
+    seconds: float
+    memory: float  # bytes
+    cpu_seconds: float | None  # since the beginning
+    gpu: float | None  # percent
+
+
+def folder_of(result: Result) -> AttemptFolder | None:
+    """Return an attempt's folder, if it is on this machine."""
+    path = None if result.run is None else Path(result.run)
+    return AttemptFolder(path) if path is not None and path.is_dir() else None
+
+
+def log_tail(folder: AttemptFolder, max_bytes: int) -> list[str]:
+    """Return the last lines of a log that take at most so many bytes in a page."""
+    return last_within(tail_lines(folder.log, lines=LOG_LINES, width=LOG_COLUMNS), max_bytes)
+
+
+def last_within(lines: Sequence[str], max_bytes: int) -> list[str]:
+    """Return as many of the last lines as take at most so many bytes once they are escaped."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        max_bytes -= len(escape(line).encode()) + 1
+        if max_bytes < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
+
+
+def first_within(lines: Sequence[str], max_bytes: int) -> list[str]:
+    """Return as many of the first lines as take at most so many bytes once they are escaped."""
+    return last_within(lines[::-1], max_bytes)[::-1]
+
+
+def samples(folder: AttemptFolder) -> list[Sample]:
+    """Return what was sampled while the agent ran."""
+    return list(_samples(folder.stats))
+
+
+def files(folder: AttemptFolder, beside: Path | None) -> list[tuple[str, str]]:
+    """Return names and relative links of the files that a reader of the page may want."""
+    if beside is None:
+        return []
+    names = ("run.log", "submission.csv", "record.json", "artefacts", "snapshots", "calls.jsonl")
+    there = [name for name in names if _is_own(folder.path / name)]
+    start = os.path.relpath(folder.path, beside)
+    # the dot keeps a folder's name with a colon in it from being taken for a scheme
+    return [(name, quote(f"./{Path(start, name).as_posix()}")) for name in there]
+
+
+def _is_own(path: Path) -> bool:
+    return path.exists() and not path.is_symlink()
+
+
+def _samples(path: Path) -> Iterator[Sample]:
+    for line in read_start(path, STATS_BYTES).decode(errors="replace").splitlines():
+        try:
+            data = json.loads(line)
+            yield Sample(
+                float(data["t"]),
+                float(data["memory"]),
+                None if data.get("cpu") is None else float(data["cpu"]),
+                None if data.get("gpu") is None else float(data["gpu"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):  # cut off by a kill
+            return

@@ -1,0 +1,179 @@
+"""The report page in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+from report_pages import hostile_report, whole_benchmark
+
+from pytest_mlebench.registry import Registry
+
+ROWS = ".sortable tbody tr"
+WIDTHS = (390, 768, 1280, 1920)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the whole benchmark."""
+    folder = tmp_path_factory.mktemp("whole")
+    path = folder / "report.html"
+    whole_benchmark(folder).write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an agent that attacks it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    path = folder / "report.html"
+    hostile_report(folder).write(path)
+    return path
+
+
+def names(page: Page) -> list[str]:
+    """Return the competitions in the table that are shown, in order."""
+    shown: list[str] = page.eval_on_selector_all(
+        ROWS, "rows => rows.filter(r => !r.hidden).map(r => r.cells[0].dataset.value)"
+    )
+    return shown
+
+
+def column(page: Page, key: str) -> list[float]:
+    index = page.eval_on_selector(f"th[data-key={key}]", "head => head.cellIndex")
+    texts: list[str] = page.eval_on_selector_all(
+        ROWS, "(rows, index) => rows.map(r => r.cells[index].dataset.value)", index
+    )
+    return [float(text) for text in texts if text]
+
+
+def test_it_opens_with_all_competitions_and_seeds(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    assert len(names(page)) == 75
+    assert page.locator(".map .seed").count() == 225
+    assert page.locator("details.attempt").count() == 225
+
+
+@pytest.mark.parametrize("key", ["percentile", "time", "medals"])
+def test_a_click_on_a_column_sorts_by_it_and_another_turns_it(
+    window: Any, whole: Path, key: str
+) -> None:
+    page = window.open(whole)
+    button = page.locator(f"th[data-key={key}] button")
+    button.click()
+    assert column(page, key) == sorted(column(page, key))
+    assert page.locator(f"th[data-key={key}]").get_attribute("aria-sort") == "ascending"
+    button.click()
+    assert column(page, key) == sorted(column(page, key), reverse=True)
+    button.click()
+    assert names(page)[0] == "aerial-cactus-identification"
+
+
+def test_filters_work_together_and_live_in_the_address(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    page.select_option("[name=split]", "low")
+    low = Registry().split("low")
+    assert sorted(names(page)) == sorted(low)
+    page.fill("[name=q]", "spooky")
+    assert names(page) == ["spooky-author-identification"]
+    assert page.locator("output").inner_text() == "1 of 75 competitions"
+    address = page.url
+    other = window.page.context.new_page()
+    other.goto(address)
+    assert names(other) == ["spooky-author-identification"]
+    page.click("button[type=reset]")
+    expect(page.locator("output")).to_have_text("75 of 75 competitions")
+    assert "#" not in page.url
+
+
+def test_failed_attempts_can_be_found_by_their_outcome(window: Any, whole: Path) -> None:
+    page = window.open(whole, "#outcome=failed")
+    assert len(names(page)) == 1
+    assert page.locator("details.attempt:not([hidden])").count() == 1
+
+
+def test_an_attempt_that_is_linked_is_open(window: Any, whole: Path) -> None:
+    page = window.open(whole, "#attempt-spooky-author-identification-seed1")
+    attempt = page.locator("details:has(#attempt-spooky-author-identification-seed1)")
+    assert attempt.get_attribute("open") is not None
+    assert attempt.locator("pre").last.is_visible()
+    assert "499 epoch 3/10" in attempt.inner_text()
+    page.locator(".map .seed").first.click()
+    expect(page.locator("details.attempt[open]")).to_have_count(2)
+
+
+def test_everything_can_be_reached_by_keyboard(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.locator("th[data-key=score] button").focus()
+    page.keyboard.press("Enter")
+    assert column(page, "score") == sorted(column(page, "score"))
+    page.locator("summary").nth(1).focus()
+    page.keyboard.press("Enter")
+    assert page.locator("details[open]").count() == 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("which", ["whole", "hostile"])
+def test_no_width_needs_scrolling_to_the_side(
+    window: Any, request: pytest.FixtureRequest, which: str, width: int
+) -> None:
+    window.page.set_viewport_size({"width": width, "height": 900})
+    page = window.open(request.getfixturevalue(which))
+    page.evaluate(
+        "for (const one of [...document.querySelectorAll('details')].slice(0, 9)) one.open = true"
+    )
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+
+
+def test_dark_is_dark(browser: Browser, whole: Path) -> None:
+    shades = {}
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]  # one of two words
+        page.goto(whole.as_uri())
+        color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        shades[scheme] = sum(map(int, color[4:-1].split(",")))
+        page.close()
+    assert shades["light"] > 700
+    assert shades["dark"] < 100
+
+
+def test_without_scripts_everything_can_be_read(browser: Browser, whole: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(whole.as_uri())
+    assert page.locator(ROWS).count() == 75
+    assert not page.locator(".filters").is_visible()
+    page.locator("details.attempt summary").first.click()
+    assert page.locator("details.attempt[open] pre").first.is_visible()
+    context.close()
+
+
+def test_what_an_agent_writes_does_nothing(window: Any, hostile: Path) -> None:
+    page = window.open(hostile)
+    for details in page.locator("details").all():
+        details.evaluate("one => one.open = true")
+    assert page.title().startswith("MLE-bench report: <script>")
+    assert page.locator("img").count() == 0
+    page.fill("[name=q]", "<script>")
+    assert page.evaluate("document.scripts.length") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_reader_finds_its_way(browser: Browser, hostile: Path, scheme: str) -> None:
+    page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]  # one of two words
+    page.goto(hostile.as_uri())
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    found = Axe().run(page).response["violations"]
+    page.close()
+    assert [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+    ] == []
