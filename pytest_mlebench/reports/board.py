@@ -10,10 +10,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench._units import parse_duration
 from pytest_mlebench.registry import BENCHMARK
 from pytest_mlebench.reports.membership import ALL
-from pytest_mlebench.reports.summary import WIDTH, Line, cut, one_line
+from pytest_mlebench.reports.summary import WIDTH, Line, cut
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
