@@ -75,7 +75,8 @@ def view(job: Job, workspace: Workspace, *, user: int | None, path: str) -> tupl
     made = _View(hidden_folders(job.hidden))
     made.host(workspace.home, user)
     for own in _agents_own(job, workspace, path):
-        made.show(own)
+        if not _bars_the_way(own, workspace.home, user):
+            made.show(own)
     for mount in extra_mounts(job):
         made.add("show" if mount.read_only else "lend", mount.target, str(mount.source))
     made.cover()
@@ -174,6 +175,13 @@ class _View:
 def _is_too_much(folder: Path) -> bool:
     """Tell whether a folder is one of the system's own, or holds somebody's home."""
     return str(folder) in _NEVER_WHOLE or Path.home().resolve().is_relative_to(folder)
+
+
+def _bars_the_way(folder: Path, home: Path, user: int | None) -> bool:
+    """Tell whether the agent's own user could not pass through a folder to the workspace."""
+    if user is None or not home.is_relative_to(folder.resolve()):
+        return False
+    return not folder.stat().st_mode & stat.S_IXOTH
 
 
 def _agents_own(job: Job, workspace: Workspace, path: str) -> Iterator[Path]:

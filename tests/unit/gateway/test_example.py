@@ -17,7 +17,7 @@ from pytest_mlebench.agents.agent_toml import read_agent
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.gateway import open_gateway
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
-from pytest_mlebench.sandbox.process.supervised import can_go_offline
+from pytest_mlebench.sandbox.process.walls import strongest
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "model-agent"
 
@@ -37,7 +37,9 @@ def reply(body: dict[str, Any]) -> str:
     return INVALID if "No module named 'no_such_module'" in told else WRONG
 
 
-@pytest.mark.skipif(not can_go_offline(), reason="the kernel gives no namespaces")
+@pytest.mark.skipif(
+    "net" not in strongest(offline=True).kinds, reason="the kernel gives no namespaces"
+)
 @pytest.mark.parametrize(("calls", "lines"), [(100, 3), (2, 2)])
 def test_the_example_learns_from_its_errors_as_long_as_its_budget_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int, lines: int

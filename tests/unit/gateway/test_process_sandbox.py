@@ -22,13 +22,15 @@ from pytest_mlebench.gateway.gateway import Gateway, open_gateway
 from pytest_mlebench.limits import demo_limits
 from pytest_mlebench.sandbox.process import landlock
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
-from pytest_mlebench.sandbox.process.supervised import can_go_offline
+from pytest_mlebench.sandbox.process.walls import strongest
 
 NETWORKS = [
     "open",
     pytest.param(
         "none",
-        marks=pytest.mark.skipif(not can_go_offline(), reason="the kernel gives no namespaces"),
+        marks=pytest.mark.skipif(
+            "net" not in strongest(offline=True).kinds, reason="the kernel gives no namespaces"
+        ),
     ),
 ]
 

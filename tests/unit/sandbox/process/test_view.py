@@ -135,6 +135,13 @@ def test_what_is_hidden_in_a_folder_that_is_seen_is_covered(place: Place, projec
     assert str(place.answers) not in done.log.splitlines()
 
 
+def test_a_folder_that_the_agents_user_cannot_enter_does_not_bar_the_way(place: Place) -> None:
+    place.folder.chmod(0o700)
+    done = look(place, place.answers, words=(str(place.folder),))
+    assert "No such file" in done.log, "it ran, and found nothing"
+    assert CANARY not in done.log
+
+
 def test_what_is_hidden_is_covered_under_every_name_of_its_folder(
     place: Place, tmp_path: Path
 ) -> None:
