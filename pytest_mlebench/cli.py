@@ -45,6 +45,14 @@ COMMANDS = {
         "write what a pull request to a leaderboard consists of",
         "pytest_mlebench.commands.publish",
     ),
+    "bundle": (
+        "pack a run into one file that anybody can verify",
+        "pytest_mlebench.commands.bundle",
+    ),
+    "verify": (
+        "verify a bundle: hashes, signature, every score graded anew",
+        "pytest_mlebench.commands.verify",
+    ),
     "grade": (
         "grade many submissions named in a .jsonl file",
         "pytest_mlebench.commands.grade",

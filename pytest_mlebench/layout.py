@@ -114,6 +114,11 @@ class RunFolder:
         return self.path / "report.html"
 
     @property
+    def audit(self) -> Path:
+        """Return what an audit has found, which need not exist."""
+        return self.path / "audit.json"
+
+    @property
     def lock(self) -> Path:
         """Return the lock that a session holds as long as it lives."""
         return self.path / ".session.lock"

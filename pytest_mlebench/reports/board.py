@@ -143,12 +143,12 @@ def places(own: Entry, entries: Sequence[Entry]) -> list[Place]:
 
 def board_lines(entries: Sequence[Entry], split: str = ALL) -> list[Line]:
     """Return the board for a terminal, sorted by a split; remarks are below their row."""
-    head = f"{'':>3} {'agent':<22}{'low':>8}{'medium':>8}{'high':>8}{'all':>13}{'hours':>6}  date"
+    head = f"{'':>3} {'agent':<21}{'low':>8}{'medium':>8}{'high':>8}{'all':>13}{'hours':>6}  date"
     lines = [Line(head, {"bold": True})]
     for rank, entry in ranking(entries, split):
         cells = [_cell(entry, name, name == ALL) for name in SPLITS]
         hours = "?" if entry.hours is None else f"{entry.hours:g}"
-        text = f"{rank or '-':>3} {cut(one_line(entry.agent), 21):<22}{cells[0]:>8}{cells[1]:>8}"
+        text = f"{rank or '-':>3} {cut(one_line(entry.agent), 20):<21}{cells[0]:>8}{cells[1]:>8}"
         text += f"{cells[2]:>8}{cells[3]:>13}{hours:>6}  {entry.date}"
         lines.append(Line(text, {"bold": entry.is_own, "green": entry.is_own}))
         lines += [Line(line) for line in _below(entry)]

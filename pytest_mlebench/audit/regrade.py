@@ -1,0 +1,132 @@
+"""Submissions graded anew on the data of this host, in several processes, resumable."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench import __version__
+from pytest_mlebench.errors import InfrastructureError, MlebenchError
+from pytest_mlebench.grade import Grade, grade_submission
+from pytest_mlebench.registry import Registry
+
+
+@dataclass(frozen=True)
+class Task:
+    """A submission to grade: in a form that crosses processes."""
+
+    key: str  # names it in the notes, the same in the next verification of the same bundle
+    competition: str
+    submission: Path
+    store: Path
+    roots: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Regraded:
+    """What became of a task: a grade, or why there is none."""
+
+    key: str
+    grade: Grade | None
+    problem: str | None = None
+
+
+class Notes:
+    """What has been graded already, a line each, so that an interrupted verification goes on."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.known = dict(self._read())
+
+    def add(self, done: Regraded) -> None:
+        """Note a grade; a folder that cannot be written only costs the way back."""
+        if self._path is None or done.grade is None:
+            return
+        line = {"version": __version__, "key": done.key, "grade": done.grade.to_dict()}
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def forget(self) -> None:
+        """Remove the notes: the next verification grades everything anew."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+    def _read(self) -> Iterator[tuple[str, Regraded]]:
+        if self._path is None or not self._path.is_file():
+            return
+        for line in self._path.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError, KeyError, TypeError):  # the last one may be cut off
+                data = json.loads(line)
+                if data["version"] == __version__:
+                    key = str(data["key"])
+                    yield key, Regraded(key, Grade.from_dict(data["grade"]))
+
+
+def regrade(
+    tasks: Sequence[Task], jobs: int, notes: Notes, progress: Callable[[int, int], object]
+) -> dict[str, Regraded]:
+    """Grade what is not noted already, each result noted as it comes."""
+    done = {task.key: notes.known[task.key] for task in tasks if task.key in notes.known}
+    rest = [task for task in tasks if task.key not in done]
+    for found in _all(rest, min(jobs, len(rest))):
+        notes.add(found)
+        done[found.key] = found
+        progress(len(done), len(tasks))
+    return done
+
+
+def _all(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
+    if jobs <= 1:
+        yield from map(_grade, tasks)
+        return
+    # fork: a worker that starts anew would load pandas before its first grade
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        for future in as_completed([pool.submit(_grade, task) for task in tasks]):
+            yield future.result()
+
+
+def _grade(task: Task) -> Regraded:
+    # late on purpose: heavy
+    from pytest_mlebench.kaggle.leaderboards import with_leaderboard
+    from pytest_mlebench.store.store import Store
+
+    try:
+        registry = _registry(task.roots)
+        if task.competition not in registry.ids():
+            return Regraded(task.key, None, f"there is no competition {task.competition!r} here")
+        store, competition = Store(task.store), registry.load(task.competition)
+        dataset = store.find(competition)
+        if dataset is None and competition.source == "generated":
+            dataset = store.ensure(competition)
+        if dataset is None:
+            return Regraded(task.key, None, f"{task.competition} is not prepared in {task.store}")
+        competition = with_leaderboard(competition, store.folder(competition))
+        dataset = replace(dataset, competition=competition)
+        grade = grade_submission(dataset.competition, task.submission, dataset.private)
+    except (InfrastructureError, MlebenchError, OSError) as error:
+        return Regraded(task.key, None, str(error))
+    return Regraded(task.key, grade)
+
+
+@cache
+def _registry(roots: tuple[Path, ...]) -> Registry:
+    return Registry(roots)
+
+
+def plain(grade: Grade) -> dict[str, Any]:
+    """Return what two grades must have in common to be the same."""
+    names = ("score", "medal", "above_median", "percentile", "submission_exists")
+    thresholds = ("gold", "silver", "bronze", "median", "lower_is_better", "teams")
+    data = grade.to_dict()
+    return {name: data[name] for name in (*names, *thresholds)}

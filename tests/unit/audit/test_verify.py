@@ -1,0 +1,294 @@
+"""A bundle holds what it claims, or the verification says what does not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundles import Edit, GradedRun, edit_json, graded_run, tampered
+from command_line import cli, complaint
+
+from pytest_mlebench.audit.bundle import MANIFEST, write_bundle
+from pytest_mlebench.audit.verify import Claim, exit_status
+from pytest_mlebench.errors import ConfigError
+
+RECORD = "run/tiny/seed1/attempt1/record.json"
+SUBMISSIONS = [f"run/tiny/seed{seed}/attempt1/submission.csv" for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> GradedRun:
+    """Return a run that was really graded."""
+    return graded_run(tmp_path_factory.mktemp("graded"))
+
+
+@pytest.fixture(scope="module")
+def bundle(run: GradedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return its bundle."""
+    path = tmp_path_factory.mktemp("bundle") / "b.zip"
+    write_bundle(run.path, path, run.registry)
+    return path
+
+
+def _failed(claims: list[Claim]) -> dict[str, str]:
+    return {claim.name: claim.text for claim in claims if claim.verdict == "fails"}
+
+
+def _is_found_out(run: GradedRun, bundle: Path) -> bool:
+    try:
+        return exit_status(run.verify(bundle)) == 1
+    except ConfigError as error:
+        return bundle.name in str(error)
+
+
+def test_an_honest_bundle_holds(run: GradedRun, bundle: Path) -> None:
+    claims = run.verify(bundle)
+    assert {claim.name: claim.verdict for claim in claims} == dict.fromkeys(
+        (
+            *("manifest", "files", "signature", "attempts", "records"),
+            *("tiny seed 0", "tiny seed 1", "rates", "conditions"),
+        ),
+        "holds",
+    )
+    assert exit_status(claims) == 0
+    assert {claim.name: claim.text for claim in claims}["tiny seed 0"] == "0.5, gold, as claimed"
+
+
+def test_a_flipped_byte_in_any_file_is_found(run: GradedRun, bundle: Path, tmp_path: Path) -> None:
+    content = bundle.read_bytes()
+    with zipfile.ZipFile(bundle) as archive:
+        infos = archive.infolist()
+    broken = tmp_path / "broken.zip"
+    for info in infos:
+        start = info.header_offset + 30 + len(info.filename)
+        for at in (start + 20, start + 20 + info.compress_size // 2):
+            flipped = bytearray(content)
+            flipped[at] ^= 1
+            broken.write_bytes(flipped)
+            assert _is_found_out(run, broken), info.filename
+
+
+def test_a_changed_file_without_its_sum_is_named(
+    run: GradedRun, bundle: Path, tmp_path: Path
+) -> None:
+    def edit(files: dict[str, bytes]) -> None:
+        files["run/tiny/seed0/attempt1/run.log"] = b"seed 1\n"
+        files["run/extra.txt"] = b"x"
+        del files["run/tiny/seed0/attempt1/artefacts/code/main.py"]
+
+    changed = tampered(bundle, tmp_path / "t.zip", edit, honest_sums=False)
+    assert _failed(run.verify(changed))["files"] == (
+        "run/tiny/seed0/attempt1/artefacts/code/main.py is not in the bundle; "
+        "run/extra.txt is not in the manifest; run/tiny/seed0/attempt1/run.log was changed"
+    )
+
+
+def _swap(files: dict[str, bytes]) -> None:
+    first, second = SUBMISSIONS
+    files[first], files[second] = files[second], files[first]
+
+
+def _remove_attempt(files: dict[str, bytes]) -> None:
+    for name in [name for name in files if name.startswith("run/tiny/seed1/")]:
+        del files[name]
+
+
+def _rename_attempt(files: dict[str, bytes]) -> None:
+    for name in [name for name in files if name.startswith("run/tiny/seed1/")]:
+        files[name.replace("attempt1", "attempt2")] = files.pop(name)
+
+
+def _better(data: Any) -> None:
+    data["grade"] |= {"score": 0.25, "medal": "gold", "percentile": 99.0}
+
+
+def _better_in_both(files: dict[str, bytes]) -> None:
+    edit_json(RECORD, _better)(files)
+
+    def claims(data: Any) -> None:
+        _better(data["results"][1])
+
+    edit_json("report.json", claims)(files)
+
+
+def _better_rates(data: Any) -> None:
+    data["rates"][0]["any_medal"]["mean"] += 0.01
+
+
+def _other_conditions(data: Any) -> None:
+    data["comparability"]["reasons"] = []
+
+
+@pytest.mark.parametrize(
+    ("edit", "claim", "words"),
+    [
+        (_swap, "tiny seed 0", "score 0.5 claimed, 2.5 found; medal gold claimed, bronze found"),
+        (_remove_attempt, "records", "the records tell otherwise of tiny seed 1"),
+        (_rename_attempt, "attempts", "not in the bundle: tiny/seed1/attempt1"),
+        (_better_in_both, "tiny seed 1", "score 0.25 claimed, 2.5 found"),
+        (edit_json(RECORD, _better), "records", "the records tell otherwise of tiny seed 1"),
+        (edit_json("report.json", _better_rates), "rates", "other rates for mine custom"),
+        (edit_json("report.json", _other_conditions), "conditions", "the records say: not"),
+        (edit_json(RECORD, lambda data: data.clear()), "records", "cannot be read: run/tiny"),
+        (edit_json(RECORD, lambda data: data.update(seed={})), "records", "cannot be read"),
+    ],
+)
+def test_a_forger_who_puts_the_sums_right_is_found_out(
+    run: GradedRun, bundle: Path, tmp_path: Path, edit: Edit, claim: str, words: str
+) -> None:
+    claims = run.verify(tampered(bundle, tmp_path / "t.zip", edit))
+    assert words in _failed(claims)[claim]
+    assert exit_status(claims) == 1
+
+
+def test_without_data_it_says_what_could_not_be_checked(
+    run: GradedRun, tmp_path: Path, bundle: Path
+) -> None:
+    (tmp_path / "competitions").mkdir()
+    folder = tmp_path / "competitions" / "tiny"
+    shutil.copytree(run.registry.load("tiny").folder, folder)
+    text = (folder / "competition.toml").read_text()
+    (folder / "competition.toml").write_text(text.replace('source = "generated"\n', ""))
+    other = type(run.registry)([tmp_path / "competitions"])
+    claims = run.verify(bundle, registry=other, store=tmp_path / "empty")
+    unchecked = [claim.text for claim in claims if claim.verdict == "unchecked"]
+    assert unchecked == [f"tiny is not prepared in {tmp_path / 'empty'}"] * 2
+    assert exit_status(claims) == 3
+
+
+def test_what_was_interrupted_continues(run: GradedRun, bundle: Path) -> None:
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt(f"{done} of {of}")
+
+    with pytest.raises(KeyboardInterrupt, match="1 of 2"):
+        run.verify(bundle, progress=stop)
+    seen: list[tuple[int, int]] = []
+    claims = run.verify(bundle, progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(2, 2)]
+    assert exit_status(claims) == 0
+    assert not list((run.store / ".verify").iterdir())
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a private key of ssh-keygen."""
+    path = tmp_path_factory.mktemp("keys") / "key"
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me@here", "-f", str(path)]
+    subprocess.run(words, check=True)
+    return path
+
+
+def test_a_signature_is_checked(run: GradedRun, key: Path, tmp_path: Path) -> None:
+    signed = tmp_path / "s.zip"
+    write_bundle(run.path, signed, run.registry, key=key)
+    texts = {claim.name: claim.text for claim in run.verify(signed)}
+    assert texts["signature"].startswith('Good "pytest-mlebench" signature with ED25519 key')
+    signers = tmp_path / "signers"
+    signers.write_text(f"me@here {key.with_suffix('.pub').read_text()}")
+    assert exit_status(run.verify(signed, signers=signers, signer="me@here")) == 0
+    assert "signature" in _failed(run.verify(signed, signers=signers, signer="you@there"))
+    forged = tampered(signed, tmp_path / "f.zip", edit_json("report.json", _better_rates))
+    assert "signature" in _failed(run.verify(forged))
+
+
+def test_a_missing_signature_is_a_failure_where_one_is_expected(
+    run: GradedRun, bundle: Path, key: Path
+) -> None:
+    claims = run.verify(bundle, signers=key.with_suffix(".pub"), signer="me@here")
+    assert _failed(claims) == {"signature": "the bundle is not signed, 'me@here' expected"}
+
+
+def test_a_key_that_is_none_is_refused(run: GradedRun, tmp_path: Path) -> None:
+    bad = tmp_path / "key"
+    bad.write_text("no key")
+    for key in (bad, tmp_path / "none"):
+        with pytest.raises(ConfigError, match="--sign"):
+            write_bundle(run.path, tmp_path / "b.zip", run.registry, key=key)
+        assert not (tmp_path / "b.zip").exists()
+
+
+def _zip(path: Path, *members: tuple[str, bytes], mode: int = stat.S_IFREG) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (mode | 0o644) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("members", "mode", "words"),
+    [
+        ([("a.txt", b"x")], stat.S_IFREG, "not a bundle of pytest-mlebench (no manifest.json)"),
+        ([(MANIFEST, b"{}"), ("../x", b"x")], stat.S_IFREG, "leads out of its folder"),
+        ([(MANIFEST, b"{}"), ("/etc/x", b"x")], stat.S_IFREG, "has an absolute path"),
+        ([(MANIFEST, b"/etc/passwd")], stat.S_IFLNK, "is a link or a device"),
+    ],
+)
+def test_hostile_archives_are_refused(
+    run: GradedRun, tmp_path: Path, members: list[tuple[str, bytes]], mode: int, words: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        run.verify(_zip(tmp_path / "h.zip", *members, mode=mode))
+    assert words in str(error.value)
+
+
+def test_a_manifest_that_is_none_fails(run: GradedRun, tmp_path: Path) -> None:
+    for content in (b"{}", b"[", b"[1]", b'{"format": "pytest-mlebench bundle"}'):
+        claims = run.verify(_zip(tmp_path / "h.zip", (MANIFEST, content)))
+        assert list(_failed(claims)) == ["manifest"]
+
+
+def test_truncated_and_absent_files_are_named(run: GradedRun, bundle: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.zip"
+    short.write_bytes(bundle.read_bytes()[:-100])
+    for path, words in ((short, "not a readable zip"), (tmp_path / "none.zip", "no such file")):
+        with pytest.raises(ConfigError, match=words):
+            run.verify(path)
+
+
+def test_links_and_logs_stay_out_of_a_bundle(tmp_path: Path) -> None:
+    run = graded_run(tmp_path, (0.5,))
+    attempt = run.path / "tiny" / "seed0" / "attempt1"
+    (attempt / "artefacts" / "code" / "passwd").symlink_to("/etc/passwd")
+    (attempt / "home").mkdir()
+    (attempt / "home" / "scratch.txt").write_text("x")
+    manifest = write_bundle(run.path, tmp_path / "b.zip", run.registry, logs=False)
+    assert set(manifest.files) == {
+        "report.json",
+        "disclosure.md",
+        "run/run.json",
+        "run/tiny/seed0/attempt1/record.json",
+        "run/tiny/seed0/attempt1/submission.csv",
+        "run/tiny/seed0/attempt1/artefacts/code/main.py",
+    }
+    assert manifest.left_out == (
+        "tiny/seed0/attempt1/run.log",
+        "tiny/seed0/attempt1/home/scratch.txt",
+    )
+    assert exit_status(run.verify(tmp_path / "b.zip")) == 0
+
+
+def test_the_commands_bundle_and_verify(run: GradedRun, tmp_path: Path) -> None:
+    out = tmp_path / "b.zip"
+    mine = ("--competitions", run.registry.roots[1])
+    done = cli("bundle", run.path, "-o", out, *mine)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"wrote {out}: 11 files, ")
+    done = cli("verify", out, *mine, "--data-dir", run.store, "--jobs", "2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ok          tiny seed 1: 2.5, bronze, as claimed" in done.stdout
+    assert done.stdout.splitlines()[-1] == "9 ok"
+    forged = tampered(out, tmp_path / "f.zip", _swap)
+    done = cli("verify", forged, *mine, "--data-dir", run.store, "--json")
+    data = json.loads(done.stdout)
+    assert (done.returncode, data["verified"]) == (1, False)
+    assert "not the folder of a run" in complaint("bundle", tmp_path, "-o", tmp_path / "x.zip")
+    assert "--jobs must be positive" in complaint("verify", out, "--jobs", "0")
