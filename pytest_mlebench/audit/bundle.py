@@ -29,8 +29,8 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.formats import json_file, markdown
+from pytest_mlebench.reports.json_table import json_table
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.reports.results import json_table
 
 FORMAT = "pytest-mlebench bundle"
 SCHEMA = 1

@@ -13,6 +13,7 @@ import os
 import sys
 from pathlib import Path
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.audit.verify import Request, exit_status, verify
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
@@ -22,7 +23,6 @@ from pytest_mlebench.commands.shared import (
     store_folder,
 )
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.reports.summary import one_line
 
 MARKS = {"holds": "ok", "fails": "FAILED", "unchecked": "not checked"}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench._units import parse_duration
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import BENCHMARK
 from pytest_mlebench.reports.membership import ALL
 from pytest_mlebench.reports.summary import WIDTH, Line, cut
@@ -108,12 +109,11 @@ def entry_of(report: Report) -> Entry:
         for row in report.rates
         if row.name in SPLITS and row.is_whole and (medal := row.rates["any_medal"])
     }
-    time = disclosure.limits.get("time")
     return Entry(
         agent=disclosure.agent or "this run",
         llms=", ".join(disclosure.llms) or "not stated",
         rates=rates,
-        hours=None if time is None or "," in time else parse_duration(time, "time") / 3600,
+        hours=_hours(disclosure.limits.get("time")),
         date=report.created[:10],
         remarks=report.comparability.reasons,
         is_own=True,
@@ -174,6 +174,14 @@ def board_svg(own: Entry, entries: Sequence[Entry]) -> str:
     ]
     parts += [_svg_row(18 * n + 14, rank, entry, split) for n, (rank, entry) in enumerate(rows)]
     return "\n".join([*parts, "</svg>"])
+
+
+def _hours(time: str | None) -> float | None:
+    """Return a time limit in hours, if attempts had one and the same."""
+    try:
+        return None if time is None else parse_duration(time, "time") / 3600
+    except ConfigError:  # several, or what a file says
+        return None
 
 
 def _published(row: dict[str, str]) -> Entry:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_mlebench.reports.board import board_svg, entry_of, read_board
 from pytest_mlebench.reports.page.view import filters, view_of
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
 
 def render(report: Report, folder: Path | None = None) -> str:
     """Return the text of the page; links to files are relative to *folder*."""
+    from markupsafe import Markup  # late on purpose: only where a page is written
+
     view = view_of(report, folder)
-    return fill("report.html", view=view, filters=filters(view))
+    board = Markup(_board(report))  # it escapes what it takes from others
+    return fill("report.html", view=view, filters=filters(view), board=board)
 
 
 def fill(template: str, **values: Any) -> str:
@@ -43,6 +47,13 @@ def fill(template: str, **values: Any) -> str:
         .get_template(template)
         .render(**values, style=Markup(style), script=Markup(script), policy=policy)
     )
+
+
+def _board(report: Report) -> str:
+    """Return the place among the published results as a picture, where there is one agent."""
+    if len(report.blocks) != 1:
+        return ""
+    return board_svg(entry_of(report), read_board())
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from command_line import cli, complaint
@@ -69,6 +70,15 @@ def test_the_picture_is_whole_and_has_a_dot_for_each(famou: Report) -> None:
     svg = board_svg(entry_of(famou), read_board())
     assert sum(each.tag == "circle" for each in ET.fromstring(svg).iter()) == 31
     assert board_svg(replace(entry_of(famou), rates={}), read_board()) == ""
+
+
+def test_the_page_shows_the_picture(famou: Report, tmp_path: Path) -> None:
+    famou.write(tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text()
+    assert "Among the published results" in text
+    assert "<title>any-medal rate on all, in percent, among the published results</title>" in text
+    odd = replace(famou, disclosure=Disclosure(limits={"time": "24h, 12h"}))
+    assert entry_of(odd).hours is None
 
 
 def test_the_command_shows_the_board_and_a_place() -> None:
