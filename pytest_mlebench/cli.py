@@ -53,6 +53,10 @@ COMMANDS = {
         "verify a bundle: hashes, signature, every score graded anew",
         "pytest_mlebench.commands.verify",
     ),
+    "familiarity": (
+        "measure how familiar a model is with competitions",
+        "pytest_mlebench.commands.familiarity",
+    ),
     "grade": (
         "grade many submissions named in a .jsonl file",
         "pytest_mlebench.commands.grade",

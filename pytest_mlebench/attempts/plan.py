@@ -44,6 +44,7 @@ class Plan:
     gpu_hour_usd: float | None = None
     sandbox: str = "auto"
     description: str = "ours"
+    code_salt: str = ""  # what code names of competitions are made with
     verify: bool = True
     identity: Identity | None = None  # None where a fixture brings the agent
     expected: tuple[ItemKey, ...] = ()
@@ -95,6 +96,7 @@ class Plan:
             gpu_hour_usd=table.number("gpu_hour_usd", None),
             sandbox=table.text("sandbox", "auto"),
             description=table.text("description", "ours"),
+            code_salt=table.text("code_salt", ""),
             verify=table.flag("verify", True),
             identity=None if (facts := _texts(table, "identity")) is None else Identity(facts),
             expected=keys,

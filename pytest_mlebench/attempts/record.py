@@ -41,6 +41,7 @@ class Conditions:
     budget: str | None = None  # of the attempt, for them
     limits: Limits | None = None
     description: str | None = None
+    code_name: str | None = None  # what the agent knew the competition by, if not by its id
     data: str = "unknown"  # how the dataset was verified
     host: str | None = None
     hardware: Mapping[str, str] = field(default_factory=dict)

@@ -60,6 +60,7 @@ class Attempt:
     description: str
     agent_identity: Identity
     budget: Budget = field(default_factory=Budget)  # for the agent's models, if it has any
+    code_name: str | None = None  # what the agent knows the competition by, if not by its id
 
     @property
     def identity(self) -> Identity:
@@ -177,6 +178,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
             budget=attempt.budget.describe() if attempt.agent.models else None,
             limits=attempt.limits,
             description=attempt.description,
+            code_name=attempt.code_name,
             data=attempt.dataset.verified,
             host=socket.gethostname(),
             hardware=host_hardware(),
@@ -198,10 +200,13 @@ def _job(attempt: Attempt, run: Run, hidden: tuple[Path, ...]) -> Job:
         try:
             competition.check(submission, public)
         except InvalidSubmission as problem:
-            raise InvalidSubmission(redact_text(str(problem), secrets)) from None
+            text = str(problem)
+            if attempt.code_name is not None:
+                text = text.replace(competition.id, attempt.code_name)
+            raise InvalidSubmission(redact_text(text, secrets)) from None
 
     return Job(
-        competition=competition.id,
+        competition=attempt.code_name or competition.id,
         seed=attempt.seed,
         agent=attempt.agent,
         limits=attempt.limits,

@@ -18,9 +18,10 @@ from pytest_mlebench.errors import ConfigError, DatasetError
 from pytest_mlebench.kaggle.client import Kaggle, Page
 from pytest_mlebench.preparing.files import link_tree
 
-Kind = Literal["ours", "kaggle"]
+Kind = Literal["ours", "kaggle", "obfuscated"]
 
 FILE = "description.kaggle.md"
+NEUTRAL_VIEWS = ".views"  # in the store, of all competitions
 FIRST = ("description", "evaluation", "data-description", "timeline", "prizes")
 LEFT_OUT = ("rules",)  # a contract between Kaggle and people, not a task
 
@@ -28,7 +29,9 @@ _CODE = re.compile(r"<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 
 
 def description(competition: Competition, kept: Path, kind: Kind, log: Log | None = None) -> str:
-    """Return the text that the agent is given: our own, or the original one."""
+    """Return the text that the agent is given: our own, the original one, or one without names."""
+    if kind == "obfuscated":
+        return competition.obfuscated_description
     if kind == "ours" or competition.source != "kaggle":
         return competition.description
     return original_description(competition, kept, log)
@@ -61,7 +64,9 @@ def with_description(dataset: Dataset, kept: Path, kind: Kind, log: Log | None =
     if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
         return dataset
     name = f"{hashlib.md5(text.encode()).hexdigest()[:12]}-{dataset.public.stat().st_ino}"
-    view = kept / "views" / name
+    # what an agent could learn from a path must not give the competition away
+    views = kept.parent / NEUTRAL_VIEWS if kind == "obfuscated" else kept / "views"
+    view = views / name
     try:
         if not view.is_dir():
             _make_view(dataset.public, view, text)

@@ -75,9 +75,10 @@ class LiveStatus:
             self._out.flush()
 
     def _runs(self) -> list[Run]:
-        folders = {self.folder.seed(key.competition, key.seed) for key in tuple(self.expected)}
-        found = (read_attempts(folder) for folder in folders if folder.path.is_dir())
-        return [runs[-1] for runs in found if runs]
+        wanted = {(key.competition, key.seed) for key in tuple(self.expected)}
+        found = (read_attempts(folder) for folder in self.folder.seeds())
+        latest = [runs[-1] for runs in found if runs]
+        return [run for run in latest if (run.competition, run.seed) in wanted]
 
 
 def _open(reporter: pytest.TerminalReporter) -> TextIO | None:

@@ -81,9 +81,10 @@ OPTIONS = (
            "a gate must not shrink silently)", "fail", choices=("fail", "skip")),
     Option("verify", "HOW", "compare datasets with their checksums: on or off; recorded in the "
            "report (default: on)", "on", choices=("on", "off")),
-    Option("description", "WHOSE", "which description the agent is given: ours, or kaggle for the "
-           "competition's own pages; recorded in the report (default: ours)", "ours",
-           choices=("ours", "kaggle")),
+    Option("description", "WHOSE", "which description the agent is given: ours, kaggle for the "
+           "competition's own pages, or obfuscated for ours without names, under a code name "
+           "instead of the competition's id; recorded in the report (default: ours)", "ours",
+           choices=("ours", "kaggle", "obfuscated")),
     Option("report", "PATH", "write a report, by suffix .json .html .csv .md; repeatable",
            repeatable=True),
 )  # fmt: skip

@@ -51,6 +51,9 @@ def open_run(session: MleSession) -> OpenRun:
             f"{gates[0].given} has nothing to judge with --mle-prepare=only, "
             "which runs no agent: leave one of them out"
         )
+    if settings.description == "obfuscated":
+        for name in settings.ids:
+            _ = session.registry.load(name).obfuscated_description  # one that has none ends here
     if settings.missing == "fail":
         _refuse_unprepared(session)
     lock = _hold(session)
@@ -103,7 +106,9 @@ def _refuse_models(session: MleSession, agent: Agent) -> None:
 def _choices(session: MleSession) -> list[str]:
     """Return what the options change about the data."""
     notes = [] if session.settings.verify else ["datasets were not verified"]
-    return notes if session.settings.description == "ours" else [*notes, "original descriptions"]
+    words = {"kaggle": "original descriptions", "obfuscated": "obfuscated descriptions"}
+    chosen = words.get(session.settings.description)
+    return notes if chosen is None else [*notes, chosen]
 
 
 def _refuse_unprepared(session: MleSession) -> None:

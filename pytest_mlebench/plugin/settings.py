@@ -5,8 +5,10 @@ A run that is resumed by its name takes what is not said from its plan.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -54,11 +56,12 @@ class Settings:
     prepare: str
     missing: str
     verify: bool
-    description: Literal["ours", "kaggle"]
+    description: Literal["ours", "kaggle", "obfuscated"]
     rerun_changed: bool
     store: Path
     run_path: Path
     reports: tuple[Path, ...]
+    code_salt: str = field(default_factory=lambda: secrets.token_hex(8))  # nobody guesses names
     session: str = field(default_factory=lambda: f"{time.time_ns():x}-{os.getpid()}")
 
     @property
@@ -77,6 +80,13 @@ class Settings:
         singles = self.competitions
         more = ["…"] if len(singles) > 3 else []
         return ", ".join([*self.splits, *singles[:3], *more])
+
+    def code_name(self, competition: str) -> str | None:
+        """Return what a competition is called where its name must not be known, stable per run."""
+        if self.description != "obfuscated":
+            return None
+        digest = hashlib.sha256(f"{self.code_salt}/{competition}".encode()).hexdigest()
+        return f"task-{digest[:8]}"
 
     def changed_limits(self, base: Limits) -> Limits:
         """Return *base* as the options change it; errors name the option."""
@@ -103,6 +113,7 @@ class Settings:
             gpu_hour_usd=self.gpu_hour_usd,
             sandbox=self.sandbox,
             description=self.description,
+            code_salt=self.code_salt,
             verify=self.verify,
         )
 
@@ -222,6 +233,7 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan | None) -> 
         sandbox=settings.sandbox if said("sandbox") else plan.sandbox,
         description=settings.description if said("description") else plan.description,  # type: ignore[arg-type]  # checked when it was planned
         verify=settings.verify if said("verify") else plan.verify,
+        code_salt=plan.code_salt or settings.code_salt,
     )
 
 

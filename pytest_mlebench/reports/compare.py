@@ -56,6 +56,7 @@ class Comparison:
     conditions: tuple[str, ...]  # the conditions that are not alike
     warning: str | None  # where the two are not of one class
     cost: CostDifference | None  # None: not known of any competition
+    names: str | None  # what the names were worth, where one side's descriptions had none
     everything: dict[str, tuple[float, float]]  # rates on all competitions, what is missing: none
 
     def regression(self) -> str | None:
@@ -79,16 +80,18 @@ def compare(before: Report, after: Report) -> Comparison:
     if not common:
         raise ConfigError("the two reports have no competition in common")
     pairs = {name: (old[name], new[name]) for name in common}
+    differences = {
+        measure: _difference(list(pairs.values()), hit) for measure, hit in MEASURES.items()
+    }
     return Comparison(
         pairs=pairs,
-        differences={
-            measure: _difference(list(pairs.values()), hit) for measure, hit in MEASURES.items()
-        },
+        differences=differences,
         only_before=tuple(name for name in old if name not in new),
         only_after=tuple(name for name in new if name not in old),
         conditions=tuple(_conditions(before, after)),
         warning=class_warning(before.comparability, after.comparability),
         cost=compare_costs(pairs),
+        names=_worth_of_names(before, after, differences["any_medal"]),
         everything={
             measure: (_rate_on(both, old, hit), _rate_on(both, new, hit))
             for measure, hit in MEASURES.items()
@@ -120,6 +123,8 @@ def comparison_lines(comparison: Comparison) -> list[Line]:
         *(_pair_line(name, *pair) for name, pair in comparison.pairs.items()),
         Line(LEGEND),
     ]
+    if comparison.names is not None:
+        lines += [Line(""), *_names_lines(comparison.names, comparison)]
     if sentence := comparison.regression():
         lines += [Line(""), Line(sentence, {"red": True, "bold": True})]
     return lines
@@ -194,6 +199,32 @@ def _warning_lines(comparison: Comparison) -> list[Line]:
     text = f"warning: {comparison.warning}"
     wrapped = textwrap.wrap(text, 80, subsequent_indent="  ", break_on_hyphens=False)
     return [Line(line, {"yellow": True}) for line in wrapped]
+
+
+def _worth_of_names(before: Report, after: Report, medal: Difference) -> str | None:
+    """Return what it was worth to know the names of competitions, if only one side did."""
+    kinds = [report.disclosure.description for report in (before, after)]
+    if kinds.count("obfuscated") != 1:
+        return None
+    side = 1 if kinds[0] == "obfuscated" else -1  # from names to none, or the other way round
+    low, high = sorted(side * bound for bound in medal.interval)
+    return (
+        f"what the names were worth: {side * medal.change:+.2f} points of any medal "
+        f"(95 % interval {low:+.2f} to {high:+.2f}, p = {show_p(medal.p_two_sided)})"
+    )
+
+
+def _names_lines(sentence: str, comparison: Comparison) -> list[Line]:
+    """Return the worth of the names, overall and for each competition that it changed."""
+    lines = [Line(sentence, {"bold": True})]
+    hit = MEASURES["any_medal"]
+    for name, (old, new) in comparison.pairs.items():
+        counts = (sum(map(hit, old)), len(old), sum(map(hit, new)), len(new))
+        if counts[0] * counts[3] != counts[2] * counts[1]:
+            p = show_p(permutation_test([counts])[0])
+            medals = f"{counts[0]} of {counts[1]} -> {counts[2]} of {counts[3]}"
+            lines.append(Line(f"  {cut(name, 44):<44}{medals:>20}{f'p = {p}':>12}"))
+    return lines
 
 
 def _everything_lines(comparison: Comparison) -> list[Line]:

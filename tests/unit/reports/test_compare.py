@@ -181,3 +181,18 @@ def test_where_no_cost_is_known_nothing_is_said_of_it() -> None:
     found = compare(_priced(None, 1.0), _priced(1.0, None))
     assert found.cost is None
     assert "$" not in "".join(line.text for line in comparison_lines(found))
+
+
+def test_the_worth_of_names_is_told_where_one_side_had_none() -> None:
+    plain = _report("GGGGG..", description="ours")
+    obfuscated = _report("G......", description="obfuscated")
+    for pair, sign in (((plain, obfuscated), "+"), ((obfuscated, plain), "+")):
+        comparison = compare(*pair)
+        assert comparison.names is not None
+        assert comparison.names.startswith(f"what the names were worth: {sign}57.14 points")
+        assert "p = 0.125" in comparison.names
+        texts = [line.text for line in comparison_lines(comparison)]
+        changed = texts[texts.index(comparison.names) + 1 :]
+        assert [line.split()[0] for line in changed if line.startswith("  ")] == list("bcde")
+        assert max(map(len, texts)) <= 100
+    assert compare(plain, plain).names is None
