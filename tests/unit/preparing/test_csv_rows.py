@@ -149,7 +149,9 @@ def csv_texts() -> st.SearchStrategy[str]:
         header = ",".join(f"c{n}" for n in range(len(cells[0]) if cells else 2))
         return "\n".join([header, *map(",".join, cells)]) + end
 
-    return st.builds(build, rows, ending)
+    texts = st.builds(build, rows, ending)
+    # of "\n \r " the parser of pandas 2 makes rows until the memory is full
+    return texts if pd.__version__ >= "3" else texts.filter(lambda text: "\r " not in text)
 
 
 @pytest.mark.usefixtures("tiny")
