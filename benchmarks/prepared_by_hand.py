@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-BY_HAND_ONLY = ("description.md",)
-
 
 @dataclass(frozen=True)
 class Family:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=default_jobs(),
-        help="competitions prepared at a time (default: %(default)s)",
+        help="competitions prepared at a time, while as many are fetched (default: %(default)s)",
     )
     parser.add_argument(
         "--keep-raw",

@@ -29,12 +29,14 @@ from pytest_mlebench.preparing.gather import gather
 from pytest_mlebench.preparing.tables import check_columns, read_csv, write_csv
 
 MIN_INDEXED_BYTES = 48 << 20  # below, a table in memory is as good
-# Rows that one process collects while it reads the file once: as few readings as memory allows.
-MIN_COPIED_BYTES = 16 << 20
-MAX_COPIED_BYTES = 256 << 20
+# Rows that are collected while the file is read once, by all processes together: as few readings as
+# memory allows.
+MAX_COPIED_BYTES = 512 << 20
+MIN_COPIED_BYTES = 16 << 20  # by each
 USUAL_LOTS = 12
 MIN_REWRITTEN_BYTES = 8 << 20
 MAX_REWRITTEN_BYTES = 32 << 20
+RUN_ROWS = 1 << 20
 LONG_RUN_BYTES = 4 << 10  # of neighbours: the rest of the file need not be read to find them
 MANY_CHANGES = 0.3  # of the rows of a piece: then all of them are written anew
 
@@ -172,15 +174,15 @@ class FileRows:
             raise
 
     def _copy(self, rows: Array, path: Path) -> None:
-        lots = self._copies(rows, path, self._lot_rows(rows, MIN_COPIED_BYTES, MAX_COPIED_BYTES))
+        most = MAX_COPIED_BYTES // self.crew.size
+        lots = self._copies(rows, path, self._lot_rows(rows, MIN_COPIED_BYTES, most))
         for _ in self.crew.map(partial(copy_lot, lot) for lot in lots):
             pass
 
     def _lot_rows(self, rows: Array, least: int, most: int) -> int:
         """Return how many rows to collect in one reading of the file."""
         mean = self.index.mean_length
-        runs = 1 + np.count_nonzero(np.diff(rows) != 1)
-        is_sparse = mean * len(rows) / runs < LONG_RUN_BYTES
+        is_sparse = mean * len(rows) / _runs(rows) < LONG_RUN_BYTES
         wanted = mean * len(rows) / USUAL_LOTS if is_sparse else 0
         return max(1, int(max(least, min(most, wanted)) / mean))
 
@@ -285,6 +287,13 @@ def rewrite_lot(lot: Rewrite) -> list[bytes]:
 def read_column(part: Part, name: str) -> Kept:
     """Return a column of a part."""
     return read_columns(part, part.read(), [name])[name]
+
+
+def _runs(rows: Array) -> int:
+    """Return how many runs of neighbours there are; a few rows at a time, for they may be many."""
+    starts = range(0, len(rows), RUN_ROWS)
+    pieces = (rows[start : start + RUN_ROWS + 1] for start in starts)
+    return 1 + sum(int(np.count_nonzero(np.diff(piece) != 1)) for piece in pieces)
 
 
 def _patched(source: Source, text: bytes, lengths: Array, changed: Array) -> bytes:

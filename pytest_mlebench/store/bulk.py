@@ -22,6 +22,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.store.obtain import KeepRaw, Place, find_source
 from pytest_mlebench.store.progress import as_progress
 from pytest_mlebench.store.store import Store
+from pytest_mlebench.store.turns import Turns, in_flight
 
 T = TypeVar("T")
 
@@ -63,6 +64,8 @@ def prepare_selection(
     stoppable = _Stoppable(as_progress(progress or silent))
     preflight(competitions, store, jobs=jobs, keep_raw=keep_raw, source=source, progress=stoppable)
 
+    turns = Turns() if jobs == 1 else Turns.of(jobs)
+
     def prepare(competition: Competition) -> Preparation:
         try:
             dataset = store.ensure(
@@ -72,6 +75,7 @@ def prepare_selection(
                 keep_raw=keep_raw,
                 source=source,
                 apart=jobs > 1,
+                turns=turns,
             )
         except MlebenchError as error:
             stoppable(f"{competition.id}: failed")
@@ -80,7 +84,26 @@ def prepare_selection(
 
     if jobs == 1:
         return [prepare(competition) for competition in competitions]
-    return _in_threads(prepare, competitions, jobs, stoppable)
+    ordered = largest_first(competitions, store, source)
+    done = _in_threads(prepare, ordered, in_flight(jobs), stoppable)
+    return [done[competition.id] for competition in competitions]
+
+
+def largest_first(
+    competitions: Iterable[Competition], store: Store, source: Path | None = None
+) -> list[Competition]:
+    """Return competitions by size: a large one that is begun last would go on alone in the end."""
+
+    def size(competition: Competition) -> int:
+        if competition.size_gb is not None:
+            return int(competition.size_gb * 1e9)
+        if source is not None:
+            path = find_source(competition, source)
+        else:
+            path = Place(competition, store.folder(competition)).zip
+        return path.stat().st_size if path.is_file() else 0
+
+    return sorted(competitions, key=size, reverse=True)
 
 
 def preflight(
@@ -206,7 +229,7 @@ def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw
     if keep_raw == "all":
         lasting += sum(need.unpacked for need in needs)
     passing = sorted(need.unpacked + (need.packed if keep_raw == "none" else 0) for need in needs)
-    wanted = lasting + sum(passing[-jobs:])
+    wanted = lasting + sum(passing[-in_flight(jobs) :])
     free = shutil.disk_usage(nearest(root)).free
     if wanted > free:
         raise ConfigError(
@@ -219,19 +242,18 @@ def _check_space(root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw
 def _in_threads(
     prepare: Callable[[Competition], Preparation],
     competitions: Sequence[Competition],
-    jobs: int,
+    threads: int,
     stoppable: _Stoppable,
-) -> list[Preparation]:
-    pool = ThreadPoolExecutor(jobs, thread_name_prefix="mle-prepare")
+) -> dict[str, Preparation]:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="mle-prepare")
     try:
         futures = {pool.submit(prepare, each): each.id for each in competitions}
-        preparations = {futures[done]: done.result() for done in as_completed(futures)}
+        return {futures[done]: done.result() for done in as_completed(futures)}
     except BaseException:
         stoppable.stop.set()  # an interrupt: downloads end at their next block
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-    return [preparations[each.id] for each in competitions]
 
 
 class _Stopped(BaseException):

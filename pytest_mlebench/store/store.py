@@ -21,9 +21,10 @@ from pytest_mlebench.store import verify
 from pytest_mlebench.store.child import prepare_apart
 from pytest_mlebench.store.lock import Busy, exclusive
 from pytest_mlebench.store.marker import Marker, Verified, code_hash, read_marker
-from pytest_mlebench.store.obtain import KeepRaw, Place, clear, keep, leftovers, obtain
+from pytest_mlebench.store.obtain import KeepRaw, Place, Raw, clear, keep, leftovers, obtain
 from pytest_mlebench.store.progress import as_progress
 from pytest_mlebench.store.swap import exchange
+from pytest_mlebench.store.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -74,11 +75,12 @@ class Store:
         keep_raw: KeepRaw = "none",
         source: Path | None = None,
         apart: bool = False,
+        turns: Turns | None = None,
     ) -> Dataset:
         """Return the dataset, made now if it is missing, by one process while others wait.
 
         *source* is a folder with zips or raw trees to take instead of downloading; *apart*
-        prepares in a process of its own.
+        prepares in a process of its own; *turns* are shared with others that are made meanwhile.
         """
         found = self.find(competition)
         if found is not None and not (verify and found.verified == "off"):
@@ -89,7 +91,8 @@ class Store:
                 f"{competition.id}: not prepared in {self.root}: "
                 f"run pytest-mlebench prepare --competition {competition.id}"
             )
-        wanted = _Wanted(verify, keep_raw, source, apart, as_progress(progress or logger.info))
+        log = as_progress(progress or logger.info)
+        wanted = _Wanted(verify, keep_raw, source, apart, turns or Turns(), log)
         with _our_errors(competition, self.root), self._turn(competition, wanted) as scratch:
             found = self.find(competition)  # while we waited, somebody may have made it
             if found is None:
@@ -117,13 +120,19 @@ class Store:
 
     def _make(self, competition: Competition, scratch: Path, wanted: _Wanted) -> None:
         place = Place(competition, self.folder(competition))
-        raw = obtain(
-            place,
-            scratch,
-            verify=wanted.verify,
-            source=wanted.source,
-            progress=wanted.progress,
-        )
+        with wanted.turns.fetching:
+            raw = obtain(
+                place,
+                scratch,
+                verify=wanted.verify,
+                source=wanted.source,
+                progress=wanted.progress,
+            )
+        with wanted.turns.making:
+            self._make_from(raw, place, scratch, wanted)
+
+    def _make_from(self, raw: Raw, place: Place, scratch: Path, wanted: _Wanted) -> None:
+        competition = place.competition
         wanted.progress(f"{competition.id}: preparing")
         new = scratch / "prepared"
         run = prepare_apart if wanted.apart else Competition.prepare
@@ -163,6 +172,7 @@ class _Wanted:
     keep_raw: KeepRaw
     source: Path | None
     apart: bool
+    turns: Turns
     progress: Progress
 
 

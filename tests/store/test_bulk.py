@@ -15,7 +15,7 @@ from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store import bulk
-from pytest_mlebench.store.bulk import preflight, prepare_selection
+from pytest_mlebench.store.bulk import largest_first, preflight, prepare_selection
 from pytest_mlebench.store.obtain import KeepRaw
 from pytest_mlebench.store.store import Store
 
@@ -53,6 +53,35 @@ def test_all_are_prepared(registry: Registry, store: Store) -> None:
     )
     assert said[0] == "asking Kaggle for 4 competition(s)"
     assert sum(line.endswith(": prepared") for line in said) == 4
+
+
+def test_one_is_fetched_while_another_is_made(
+    registry: Registry, store: Store, make_competition: MakeCompetition, tmp_path: Path
+) -> None:
+    flag = tmp_path / "fetched"
+    wait = f"    import time\n    for _ in range(6000):\n        if Path({str(flag)!r}).exists():\n"
+    wait += "            break\n        time.sleep(0.01)\n    else:\n        raise TimeoutError\n"
+    wait += "    header,"
+    for name in ("one", "two"):  # both places for making are taken until the others are there
+        make_competition(name, source="kaggle", prepare=PREPARE.replace("    header,", wait, 1))
+    unpacked: list[str] = []
+
+    def note(text: str) -> None:
+        unpacked.extend(name for name in ("three", "four") if text.startswith(f"{name}: unpacking"))
+        if len(unpacked) == 2:
+            flag.touch()
+
+    preparations = prepare_selection(registry, NAMES, store, jobs=2, progress=note)
+    assert [preparation.error for preparation in preparations] == [None] * 4
+
+
+def test_the_largest_are_begun_first(registry: Registry, store: Store, tmp_path: Path) -> None:
+    one, two, three, four = (registry.load(name) for name in NAMES)
+    published = [replace(one, size_gb=0.5), two, replace(three, size_gb=120.0), four]
+    assert [each.id for each in largest_first(published, store)[:2]] == ["three", "one"]
+    for name, size in (("two", 10), ("four", 20)):
+        (tmp_path / f"{name}.zip").write_bytes(bytes(size))
+    assert [each.id for each in largest_first([two, four], store, tmp_path)] == ["four", "two"]
 
 
 def test_all_rules_that_are_not_accepted_are_listed_in_one_message(
@@ -127,7 +156,7 @@ Usage = namedtuple("Usage", "total used free")
     "case",
     [
         ("none", 1, 4 * 2 + 3),  # all unpacked, one more with its zip in passing
-        ("none", 2, 4 * 2 + 6),
+        ("none", 2, 4 * 2 + 12),  # two are made while two are fetched
         ("zip", 1, 4 * 3 + 2),
         ("all", 1, 4 * 5 + 2),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host import crew
-from pytest_mlebench.preparing import csv_rows, csv_source, gather, open_rows, read_csv
+from pytest_mlebench.preparing import (
+    csv_rows,
+    csv_source,
+    gather,
+    open_rows,
+    read_csv,
+    split_indices,
+)
 from pytest_mlebench.preparing.csv_rows import FileRows, Rows, TableRows
 
 PLAIN = "id,x,name,flag\n1,0.5,some long name,True\n2,-12.25,another long name,False\n3,,it,True\n"
@@ -167,3 +175,30 @@ def test_any_text_gives_the_same_rows(tmp_path: Path) -> None:
 
     check()
     assert taken == {FileRows, TableRows}
+
+
+def test_a_row_takes_16_bytes_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (csv_rows, "MIN_INDEXED_BYTES", 0),
+        (csv_rows, "MIN_COPIED_BYTES", 1 << 16),
+        (csv_rows, "MAX_COPIED_BYTES", 1 << 16),
+        (csv_rows, "RUN_ROWS", 1 << 14),
+        (csv_source, "PART_BYTES", 1 << 16),
+        (gather, "BLOCK_BYTES", 1 << 16),
+        (crew, "MAX_CREW", 1),
+    ):
+        monkeypatch.setattr(module, name, value)
+    count = 400_000
+    (tmp_path / "t.csv").write_text("a\n" + "1\n2\n" * (count // 2))
+    tracemalloc.start()
+    try:
+        with open_rows(tmp_path / "t.csv") as rows:
+            train, _ = split_indices(len(rows), 0.1)
+            before = tracemalloc.get_traced_memory()[0]
+            rows.write(train, tmp_path / "train.csv")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 16 * count <= before  # where a row is, and where it goes
+    assert most <= 16 * count + (4 << 20)
+    assert (tmp_path / "train.csv").stat().st_size == 2 + 2 * len(train)
