@@ -13,6 +13,8 @@ from typing import Any, Literal
 from pytest_mlebench.gateway.own_usage import BadUsage, OwnUsage, difference, read_own_usage
 from pytest_mlebench.gateway.spending import Spending
 
+SHOWN_MODELS = 3  # of those without a price, where people see them
+
 Source = Literal["gateway", "agent"]
 
 
@@ -97,7 +99,8 @@ class ModelUse:
                 yield f"the budget was exhausted ({', '.join(spent.exhausted)})"
             unpriced = [one.model or "no model" for one in spent.models if one.usd is None]
             if unpriced:
-                yield f"nobody knows the price of {', '.join(unpriced)}"
+                more = ", …" if len(unpriced) > SHOWN_MODELS else ""
+                yield f"nobody knows the price of {', '.join(unpriced[:SHOWN_MODELS])}{more}"
             if spent.unmetered:
                 yield f"{spent.unmetered} of {spent.calls} calls did not tell their usage"
             if spent.transcripts_dropped:

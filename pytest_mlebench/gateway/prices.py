@@ -60,6 +60,19 @@ class Prices:
         return _by_table(self._upstream.url, model, reading.usage, reading)
 
 
+def has_prices(upstream: Upstream) -> bool:
+    """Tell whether any model of an upstream has a price: a given one, or its provider is known."""
+    if upstream.prices:
+        return True
+    import genai_prices  # late on purpose: 30 000 lines of prices
+
+    try:
+        genai_prices.data_snapshot.get_snapshot().find_provider(None, None, upstream.url)
+    except LookupError:
+        return False
+    return True
+
+
 def load_table() -> None:
     """Read the table before the first call would have to wait for it."""
     import genai_prices

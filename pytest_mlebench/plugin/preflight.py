@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_mlebench import __version__
-from pytest_mlebench.agent import Agent, check_models
+from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.cleanup import remove_workspaces
 from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
@@ -87,20 +87,13 @@ def _sandbox_notes(session: MleSession) -> list[str]:
 
 
 def _refuse_models(session: MleSession, agent: Agent) -> None:
-    """Refuse a budget without models, a key that is not exported, a gateway that cannot start."""
-    session.budget(agent)
-    if not agent.models:
-        return
-    check_models(agent, f"agent {agent.name!r}")
-    agent.model_keys()
-    try:
-        # late on purpose: heavy, and only for agents with models
-        from pytest_mlebench.gateway import gateway  # noqa: F401  # all that matters: it is there
-    except ImportError as missing:
-        raise ConfigError(
-            f"the models of agent {agent.name!r} need the package {missing.name}, which is not "
-            f"installed: pip install {missing.name}"
-        ) from None
+    """Refuse a budget without models, and models that the gateway could not serve."""
+    budget = session.budget(agent)
+    if agent.models:
+        # late on purpose: only for agents with models
+        from pytest_mlebench.gateway.readiness import check_ready
+
+        check_ready(agent, budget)
 
 
 def _choices(session: MleSession) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,52 @@ def test_a_key_that_is_not_exported_is_said_before_anything_runs(
     result = session.run(declare(), DIGITS)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*models.openai has key = '{REFERENCE}'*{VARIABLE}*"])
+
+
+def test_a_gateway_that_is_not_installed_is_said_before_anything_runs(
+    session: Session, declare: Declared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    result = session.run(declare(), DIGITS)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*need the package genai-prices*: pip install genai-prices"])
+
+
+def test_dollars_of_models_without_a_price_cannot_be_bounded(
+    session: Session, declare: Declared
+) -> None:
+    result = session.run(declare(prices=False), DIGITS, "--mle-budget=1usd")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*nobody knows the prices of models.openai (http://127.0.0.1:*or bound tokens or calls*"]
+    )
+
+
+def test_an_agent_made_in_python_is_metered_too(session: Session, server: ModelServer) -> None:
+    session.agent("counting", COUNTING)
+    session.pytester.makeconftest(
+        f"""
+        import sys
+        import pytest
+        from pytest_mlebench import Agent
+        from pytest_mlebench.upstream import Upstream
+
+        @pytest.fixture
+        def mle_agent():
+            upstream = Upstream("openai", "{server.url}/v1", key="{REFERENCE}")
+            env = {{"CALLS": "4", "MODEL": "gpt-5"}}
+            command = (sys.executable, "{session.path / "counting.py"}")
+            return Agent("made", command=command, env=env, models=(upstream,))
+
+        def pytest_mle_after_run(run, extra):
+            extra["calls"] = run.record.model_use.calls
+        """
+    )
+    result = session.run("--mle-agent=made", DIGITS, "--mle-budget=3calls", "--mle-report=r.json")
+    result.assert_outcomes(passed=1)
+    (found,) = session.report("r.json")["results"]
+    assert found["model_use"]["metered"]["exhausted"] == ["calls"]
+    assert found["extra"] == {"calls": 3}
 
 
 def test_a_budget_needs_models(session: Session) -> None:
