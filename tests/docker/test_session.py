@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 from docker_engines import OwnEngine
-from docker_images import BUSYBOX
+from docker_images import BUSYBOX, ensure_clients
+from gateway_attempt import REFERENCE, VARIABLE
+from model_agents import CALLER, HEARD, SEEKER, SPENDER
+from model_server import KEY, ModelServer
 from sandbox_job import wait_until
 
 from pytest_mlebench.sandbox.docker import Engine
@@ -20,6 +23,12 @@ SCRIPT = (
     "cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv; "
     "/home/validate_submission.sh $SUBMISSION_DIR/submission.csv; "
     "find / -name 'answers*' 2>/dev/null"
+)
+
+METERED = (
+    *("--mle-agent=agent", "--mle-competition=demo-digits", "--mle-run=r"),
+    *("--mle-cpus=1", "--mle-memory=1GB", "--mle-budget=30calls,1usd", "--mle-transcripts=on"),
+    *("--mle-fail-over=0.01usd", "--mle-report=r.html", "--junitxml=junit.xml"),
 )
 
 
@@ -98,3 +107,52 @@ def test_a_session_waits_for_an_engine_that_is_gone_for_a_while(
         own_engine("start")
     assert phase(2) == "graded"
     assert sorted(path.name for path in attempts.glob("attempt*")) == ["attempt1", "attempt2"]
+
+
+def test_a_session_whose_agent_calls_models_from_a_container(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real clients without a network, metered and bounded; the agent then looks for the key."""
+    monkeypatch.setenv(VARIABLE, KEY)
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "main.py").write_text(CALLER + SPENDER + SEEKER)
+    with ModelServer() as server:
+        (tmp_path / "agent" / "agent.toml").write_text(
+            f'name = "caller"\nimage = "{ensure_clients(engine.api)}"\nnetwork = "none"\n'
+            f'command = ["python3", "main.py", "{KEY[:9]}", "{KEY[9:]}"]\n'
+            f'[models.openai]\nurl = "{server.url}/v1"\nkey = "{REFERENCE}"\n'
+            '[models.openai.prices."*"]\ninput = 1\noutput = 10\n'
+            f'[models.anthropic]\nurl = "{server.url}"\nkey = "{REFERENCE}"\n'
+            'protocol = "anthropic"\n'
+            '[models.anthropic.prices."*"]\ninput = 3\noutput = 15\n'
+        )
+        result = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *METERED],
+            cwd=tmp_path,
+            env=os.environ | {"DOCKER_HOST": engine.address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    attempt = tmp_path / "mle-runs/r/demo-digits/seed0/attempt1"
+    log = (attempt / "run.log").read_text()
+    assert json.loads((attempt / "artefacts/logs/heard.json").read_text()) == HEARD, log
+    assert "its 30 calls are used up" in log
+    assert log.splitlines()[-1] == "found []"
+    (found,) = json.loads((tmp_path / "mle-runs/r/report.json").read_text())["results"]
+    spent = found["model_use"]["metered"]
+    assert (spent["calls"], spent["exhausted"], spent["unmetered"]) == (30, ["calls"], 0)
+    fresh = {"openai": 100 + 200, "anthropic": 300 + 300}  # millionths of a dollar for each call
+    by_model = {one["upstream"]: one["calls"] for one in spent["models"]}
+    assert by_model == {"openai": 28, "anthropic": 2}
+    usd = sum(calls * fresh[name] for name, calls in by_model.items()) / 1e6
+    assert found["model_use"]["usd"] == pytest.approx(usd)
+    assert "missed: " not in result.stdout
+    assert "models: 3.6 k tokens, $0.0096" in result.stdout
+    report = (tmp_path / "r.html").read_text()
+    assert "none; through the gateway its models, and nothing else" in report
+    assert KEY not in result.stdout + result.stderr
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+        assert not path.is_socket()

@@ -16,6 +16,8 @@ from pytest_mlebench.gateway import (
     transcripts,
 )
 from pytest_mlebench.gateway import gateway as gateway_module
+from pytest_mlebench.reports.cost_text import costs_line
+from pytest_mlebench.reports.costs import Costs
 from pytest_mlebench.upstream import DEFAULT_VARIABLES, Price, Variables
 
 TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
@@ -72,5 +74,20 @@ def test_figures_and_names_are_those_of_the_code() -> None:
     assert f"cut at {transcripts.MAX_TEXT_BYTES >> 20} MB" in TEXT
     assert f"ends at {transcripts.MAX_FILE_BYTES >> 20} MB" in TEXT
     assert f"at most {own_usage.MAX_MODELS} models" in TEXT
+    assert f"up to {gateway_module.CLOSING_SECONDS:.0f} seconds for calls under way" in TEXT
     for name in (calls.FILE, transcripts.FILE, run_account.FILE, own_usage.FILE):
         assert f"`{name}`" in TEXT
+
+
+def test_the_line_of_the_summary_is_what_such_costs_show() -> None:
+    costs = Costs(
+        attempts=68,
+        without_figures=2,
+        input_tokens=30_000_000,
+        output_tokens=1_200_000,
+        known_usd=214.10,
+        medals=44,
+    )
+    line = f"    {costs_line(costs)}\n"
+    assert line in TEXT
+    assert line in (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
