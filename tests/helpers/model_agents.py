@@ -49,7 +49,8 @@ with open(os.environ["SUBMISSION_DIR"] + "/submission.csv", "w") as file:
 """
 
 # Looks for a word wherever an agent might look; the word comes in two halves, so that the
-# program itself does not hold it.
+# program itself does not hold it. Further places come as in:PATH, which no sandbox takes for a
+# path that the command names and the agent is to see.
 SEEKER = """
 import os, sys
 first, second = sys.argv[1:3]
@@ -73,7 +74,8 @@ for name, value in os.environb.items():
     if word in name + value:
         found.append("env " + name.decode())
 for top in ("/proc", os.environ["HOME"], "/home", "/tmp", "/run", "/.mlebench", "/etc", "/dev/shm",
-            os.environ["AGENT_DIR"], os.environ["DATA_DIR"], *sys.argv[3:]):
+            os.environ["AGENT_DIR"], os.environ["DATA_DIR"],
+            *(word.removeprefix("in:") for word in sys.argv[3:])):
     for folder, folders, files in os.walk(top):
         folders[:] = [name for name in folders if name not in ("site-packages", "lib", "task")]
         for name in files:

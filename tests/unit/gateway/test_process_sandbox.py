@@ -107,7 +107,7 @@ def test_the_hostile_agent_does_find_what_there_is_to_be_found(run: Run) -> None
 @pytest.mark.skipif(not landlock.version(), reason="without Landlock the sandbox has no walls")
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_hostile_agent_does_not_find_the_real_key(run: Run, network: str, tmp_path: Path) -> None:
-    finished, _ = run(SEEKER, KEY[:9], KEY[9:], str(tmp_path), network=network)
+    finished, _ = run(SEEKER, KEY[:9], KEY[9:], f"in:{tmp_path}", network=network)
     lines = finished.log.splitlines()
     assert lines[-1] == "found []", finished.log
     assert int(lines[-2].split()[1]) > 100  # it has looked
