@@ -5,6 +5,8 @@ The report is always of the whole run on disk; a session that visits a part of i
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,6 +29,9 @@ from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.reports.summary import Line
 
+logger = logging.getLogger(__name__)
+
+MAX_JOB_SUMMARY = 900_000  # bytes; GitHub refuses a step's summary above 1 MiB
 _ASKING = ("fail-under", "fail-over", "baseline", "report")  # options that are about results
 
 
@@ -92,6 +97,7 @@ class ResultsLog:
             return
         self.report = self._whole_report()
         self._write_reports(self.report)
+        self._append_job_summary(self.report)
         gates = self.session.settings.gates
         named = [gate.split for gate in gates if gate.split is not None]
         membership = self.report.membership.including(self.session.registry, named)
@@ -157,6 +163,22 @@ class ResultsLog:
         gate = self.session.settings.spending_gate
         if gate is not None and (sentence := gate.judge(report.results)) is not None:
             self.missed.append(sentence)
+
+    def _append_job_summary(self, report: Report) -> None:
+        """Add the report to the page of a GitHub job, which takes a megabyte."""
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if not summary:
+            return
+        from pytest_mlebench.reports.formats import markdown  # late on purpose: only in such a job
+
+        text = markdown.render(report)
+        if len(text.encode()) > MAX_JOB_SUMMARY:
+            text = text.encode()[:MAX_JOB_SUMMARY].decode(errors="ignore").rpartition("\n")[0]
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(f"\n{text}\n")
+        except OSError as error:
+            logger.warning("cannot write the job summary %s: %s", summary, error.strerror)
 
     def _compare(self, report: Report) -> None:
         """Compare with the baseline; a significant fall of the medal rate is a missed bar."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,12 +14,16 @@ from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.preflight import distinct_limits
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import AT_HOME, MleSession
+from pytest_mlebench.plugin.verdicts import found_in, is_final
 from pytest_mlebench.reports.comparability import planned_sentence
 from pytest_mlebench.reports.results import NOT_RUN
-from pytest_mlebench.reports.summary import Line, problem_lines, summary_lines
+from pytest_mlebench.reports.summary import WIDTH, Line, problem_lines, summary_lines
 
 if TYPE_CHECKING:
-    from pytest_mlebench.plugin.live_status import LiveStatus
+    from pytest_mlebench.plugin.progress_display import Display
+
+
+MAX_LOG_COLUMNS = 400  # of a sentence in a log, which nothing else bounds
 
 
 class Terminal:
@@ -27,7 +32,7 @@ class Terminal:
     def __init__(self, session: MleSession, log: ResultsLog) -> None:
         self.session = session
         self.log = log
-        self.status: LiveStatus | None = None
+        self.display: Display | None = None
 
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
@@ -49,23 +54,53 @@ class Terminal:
             lines.append(f"resumes: {done} of {len(run.plan.expected)} done already")
         return lines
 
-    @pytest.hookimpl
+    @pytest.hookimpl(tryfirst=True)  # before xdist's loop, which is the last that is asked
     def pytest_runtestloop(self) -> None:
         """Begin to show progress."""
         config = self.session.config
         reporter = config.pluginmanager.getplugin("terminalreporter")
         if reporter is None or config.option.verbose < 0 or config.option.collectonly:
             return
-        from pytest_mlebench.plugin.live_status import LiveStatus  # late on purpose: agents run
+        # late on purpose: only when agents run
+        from pytest_mlebench.plugin.progress_display import display_for
 
-        self.status = LiveStatus(reporter, self.session.settings.run, self.log.expected)
-        self.status.start()
+        self.display = display_for(reporter, self.session.settings.run, self.log.expected)
+        if self.display is not None:
+            self.display.start()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the line of an attempt that is over, where a log is written."""
+        found = found_in(report)
+        if self.display is not None and found is not None and is_final(report):
+            self.display.finished(*found)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> Generator[None, tuple[str, str, Any], tuple[str, str, Any]]:
+        """Write no letter of an attempt that has a line of its own."""
+        category, letter, word = yield
+        lines = self.display is not None and self.display.writes_lines
+        return category, "" if lines and found_in(report) else letter, word
+
+    @pytest.hookimpl
+    def pytest_enter_pdb(self) -> None:
+        """Leave the terminal to the debugger."""
+        if self.display is not None:
+            self.display.pause()
+
+    @pytest.hookimpl
+    def pytest_leave_pdb(self) -> None:
+        """Take it back."""
+        if self.display is not None:
+            self.display.resume()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Stop showing progress."""
-        if self.status is not None:
-            self.status.stop()
+        if self.display is not None:
+            self.display.stop()
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -96,7 +131,8 @@ class Terminal:
             gpu_hour_usd=report.disclosure.gpu_hour_usd,
         )
         lines += [Line(""), *map(Line, report.comparability.lines())]
-        problems = problem_lines(report.results)
+        width = terminal._tw.fullwidth if terminal.isatty else MAX_LOG_COLUMNS
+        problems = problem_lines(report.results, max(width, WIDTH))
         for line in (*lines, *self.log.comparison):
             terminal.write_line(line.text, **line.markup)
         if problems:

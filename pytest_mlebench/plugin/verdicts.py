@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_mlebench._plain_text import tail_lines
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.grade import Grade
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.plugin.session import GRADE, ITEM_KEY, RESULT, MleSession
 from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.reports.summary import LETTERS, MARKUP
 
 ATTRIBUTE = "mle_item"  # of a test report; plain data, so that xdist carries it
+LOG_LINES, LOG_COLUMNS = 20, 400  # of an agent's log that a failure shows
 PHASES = ("setup", "call", "teardown")  # what else a report is about is a worker that was lost
 
 
@@ -40,8 +44,7 @@ class Verdicts:
         grade = pyfuncitem.funcargs.get("mle_grade")
         requirement = self.session.requirement(pyfuncitem)
         if isinstance(grade, Grade) and requirement and not grade.reaches(requirement):
-            short = "" if not grade.valid else f"\nrequired: {requirement}"
-            pytest.fail("\n".join(grade.explain()) + short, pytrace=False)
+            pytest.fail("\n".join(_why(grade, requirement, pyfuncitem)), pytrace=False)
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -55,11 +58,13 @@ class Verdicts:
             report.longrepr = f"{_blame(error)}: {error}"
         elif isinstance(error, AssertionError) and (grade := item.stash.get(GRADE, None)):
             report.sections.append(("MLE-bench grade", "\n".join(grade.explain())))
+        if report.failed and (tail := _log_tail(item)):
+            report.sections.append((f"the agent's log, last {len(tail)} lines", "\n".join(tail)))
         key = item.stash.get(ITEM_KEY, None)
         result = None if key is None else _result(item, key, report, error)
         if key is not None and result is not None:
             setattr(report, ATTRIBUTE, {"item": key.to_dict(), "result": result.to_dict()})
-            if report.when == "call" or (report.when == "setup" and not report.passed):
+            if is_final(report):
                 item.user_properties += _properties(result)  # on the report that is still to come
                 report.user_properties = list(item.user_properties)
         return report
@@ -90,12 +95,41 @@ class Verdicts:
         return [head, *([] if grade is None else grade.explain())]
 
 
+def is_final(report: pytest.TestReport) -> bool:
+    """Tell whether a report is the one that says what became of its item."""
+    return report.when == "call" or (report.when == "setup" and not report.passed)
+
+
 def found_in(report: pytest.TestReport) -> tuple[ItemKey, Result] | None:
     """Return the item and the result on a test report, if it is one of ours."""
     data = getattr(report, ATTRIBUTE, None)
     if data is None:
         return None
     return ItemKey.from_dict(data["item"], "a test report"), Result.from_dict(data["result"])
+
+
+def _why(grade: Grade, requirement: str, item: pytest.Item) -> list[str]:
+    """Return why an item fails; what a short summary shows, the first line, is the reason."""
+    if grade.valid:
+        return [*grade.explain(), f"required: {requirement}"]
+    result = item.stash.get(RESULT, None)
+    kind = None if result is None else result.failure
+    reason = grade.problem or "no valid submission"
+    return [f"{kind}: {reason}" if kind else reason, *grade.explain()]
+
+
+def _log_tail(item: pytest.Item) -> list[str]:
+    """Return the end of the agent's log, which has no secrets in it, as lines of ours.
+
+    The bar keeps a line of the agent's from being taken for a command by whoever reads the log of
+    a job: GitHub's begin with ``::``, after any spaces.
+    """
+    result = item.stash.get(RESULT, None)
+    if result is None or result.run is None:
+        return []
+    log = AttemptFolder(Path(result.run)).log
+    lines = tail_lines(log, lines=LOG_LINES, width=LOG_COLUMNS)
+    return [f"| {line}".replace("##[", "## [") for line in lines]
 
 
 def _is_of(value: object, grade: Grade) -> bool:

@@ -102,11 +102,11 @@ def _failures(results: Sequence[Result]) -> list[Line]:
     return [Line(cut(f"without a score, by kind: {text}", WIDTH), MARKUP["failed"])] if text else []
 
 
-def problem_lines(results: Iterable[Result]) -> list[Line]:
+def problem_lines(results: Iterable[Result], width: int = WIDTH) -> list[Line]:
     """Return a line for every result that has no score, saying why."""
     return [
         Line(
-            cut(f"{result.competition} seed{result.seed}: {one_line(result.problem)}", WIDTH),
+            cut(f"{result.competition} seed{result.seed}: {one_line(result.problem)}", width),
             MARKUP[result.status],
         )
         for result in results
