@@ -89,9 +89,10 @@ class Terminal:
 
     def release(self, competition: str, seed: int = 0) -> None:
         """Let the waiting agent of an attempt go on."""
-        found = list(self.folder.glob(f"mle-runs/*/{competition}/seed{seed}/attempt1/home"))
-        assert found
-        (found[0] / "code" / "go").touch()
+        attempt = f"mle-runs/*/{competition}/seed{seed}/attempt1"
+        self.until(lambda: any(self.folder.glob(f"{attempt}/home/code")))
+        (code,) = self.folder.glob(f"{attempt}/home/code")
+        (code / "go").touch()
 
     def resize(self, columns: int, lines: int) -> None:
         """Change the size of the terminal."""
