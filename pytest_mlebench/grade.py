@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal, thresholds_text
 
 if TYPE_CHECKING:
     from pytest_mlebench.competition import Competition
+
+    Scorer = Callable[[Competition, Path, Path], float]
 
 REQUIREMENTS = ("pass", "median", "bronze", "silver", "gold")
 
@@ -167,17 +170,24 @@ def grade_submission(
     *,
     leaderboard: Leaderboard | None = None,
     run: str | None = None,
+    score: Scorer | None = None,
 ) -> Grade:
-    """Grade a file; an invalid one gets a grade without a score, not an exception."""
+    """Grade a file; an invalid one gets a grade without a score, not an exception.
+
+    *score* does what ``Competition.score`` does, perhaps in another process.
+    """
     board = competition.leaderboard if leaderboard is None else leaderboard
     try:
-        score = competition.score(submission, private)
+        if score is None:
+            value = competition.score(submission, private)
+        else:
+            value = score(competition, submission, private)
     except InvalidSubmission as problem:
-        exists = submission.is_symlink() or submission.exists()
+        exists = os.path.lexists(submission)  # False also for what cannot be a path
         return Grade.of(
             competition.id, board, None, problem=str(problem), submission_exists=exists, run=run
         )
-    return Grade.of(competition.id, board, score, run=run)
+    return Grade.of(competition.id, board, value, run=run)
 
 
 def no_submission(competition: Competition, problem: str, run: str | None = None) -> Grade:

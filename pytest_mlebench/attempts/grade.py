@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_mlebench.attempts.grading_process import score_apart
 from pytest_mlebench.attempts.record import AttemptRecord, Run
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import MlebenchError
@@ -21,7 +22,9 @@ def grade_again(run: Run, dataset: Dataset) -> Grade:
     """Grade a finished attempt, whether or not it has a grade."""
     competition, where = dataset.competition, str(run.folder)
     if run.submission.exists() or run.submission.is_symlink():
-        grade = grade_submission(competition, run.submission, dataset.private, run=where)
+        grade = grade_submission(
+            competition, run.submission, dataset.private, run=where, score=score_apart
+        )
     else:
         grade = no_submission(competition, _why_nothing(run.record, str(run.log)), run=where)
     run.enter("graded", grade=grade, snapshots=_graded_snapshots(run, dataset))
@@ -39,7 +42,9 @@ def _graded_snapshots(run: Run, dataset: Dataset) -> tuple[Snapshot, ...]:
         if snapshot.sha256 not in known:
             file = kept_file(run.folder, snapshot)
             try:
-                grade = grade_submission(dataset.competition, file, dataset.private)
+                grade = grade_submission(
+                    dataset.competition, file, dataset.private, score=score_apart
+                )
             except MlebenchError as problem:
                 grade = no_submission(dataset.competition, f"cannot be graded: {problem}")
             known[snapshot.sha256] = snapshot.graded(grade)

@@ -18,6 +18,7 @@ from typing import Any
 from pytest_mlebench import __version__
 from pytest_mlebench._plain_text import plain_lines, read_start
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.attempts.grading_process import check_apart
 from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.instructions import instructions
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
@@ -198,7 +199,7 @@ def _job(attempt: Attempt, run: Run, hidden: tuple[Path, ...]) -> Job:
 
     def check(submission: Path) -> None:
         try:
-            competition.check(submission, public)
+            check_apart(competition, submission, public)
         except InvalidSubmission as problem:
             text = str(problem)
             if attempt.code_name is not None:

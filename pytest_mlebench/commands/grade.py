@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench.attempts.grading_process import score_apart
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
@@ -156,7 +157,7 @@ def _result(dataset: Dataset, path: Path | None, seed: int) -> Result:
     if path is None:
         return Result(name, seed, "failed", no_submission(dataset.competition, "no submission"))
     try:
-        grade = grade_submission(dataset.competition, path, dataset.private)
+        grade = grade_submission(dataset.competition, path, dataset.private, score=score_apart)
     except InfrastructureError as error:
         return Result(name, seed, "error", error=str(error), run=str(path))
     return Result(name, seed, "graded" if grade.valid else "failed", grade, run=str(path))

@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from pytest_mlebench.attempts.grading_process import score_apart
 from pytest_mlebench.commands.grade import dataset_of
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Grade a file."""
     dataset = dataset_of(args.id, registry_of(args), store_folder(args))
-    grade = grade_submission(dataset.competition, args.csv, dataset.private)
+    grade = grade_submission(dataset.competition, args.csv, dataset.private, score=score_apart)
     if args.json:
         say(json.dumps(grade.to_dict(), indent=1, ensure_ascii=False))
     else:

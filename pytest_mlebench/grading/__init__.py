@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_mlebench.grading.table import CsvTable, Table
 
 # what the content of a file can make of code that is right, such as a number of 4000 digits
-CONTENT_ERRORS = (ValueError, ArithmeticError, MemoryError, RecursionError)
+CONTENT_ERRORS = (ValueError, ArithmeticError, RecursionError)
 
 
 def score(competition: Competition, submission: Path, private: Path) -> float:

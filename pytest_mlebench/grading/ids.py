@@ -16,6 +16,7 @@ from pytest_mlebench.grading.table import CsvTable, Table, load
 
 OCCURRENCE = " occurrence"  # no column is called so
 SHOWN = 3  # how many ids or columns an error names
+SHOWN_CHARS = 60
 IN_ORDER = slice(None)
 LEAST_ANSWERED = 3 / 4  # whoever answers less of a sample misses, by all odds, what is scored
 EXACT_FLOATS = 2**53  # below it every whole number is a float of its own
@@ -58,8 +59,14 @@ def count_rows(values: Any) -> str:
 
 def listed(values: Any, shown: int = SHOWN) -> str:
     """Return the first few values, with a sign if there are more."""
-    first = [repr(value) if isinstance(value, str) else str(value) for value in values[:shown]]
+    first = [shown_value(value) for value in values[:shown]]
     return ", ".join(first) + (", …" if len(values) > shown else "")
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as an error shows it: a text in quotes, and not too much of it."""
+    text = repr(value) if isinstance(value, str | tuple) else str(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}…"
 
 
 def _matched_bytes(submission: Table, expected: Table, rules: Rules) -> Array | slice | None:

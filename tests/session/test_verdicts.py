@@ -33,6 +33,21 @@ def test_a_valid_submission_passes_and_the_summary_counts_it(
     assert only["grade"]["medal"] == "none"
 
 
+HUGE = """
+import os
+rows = open(os.environ["DATA_DIR"] + "/sample_submission.csv").read().splitlines()
+rows[1] = rows[1].split(",")[0] + "," + "9" * 4000
+open(os.environ["SUBMISSION_DIR"] + "/submission.csv", "w").write("\\n".join(rows))
+"""
+
+
+def test_a_number_of_thousands_of_digits_is_the_agents_failure(session: Session) -> None:
+    result = session.run(f"--mle-agent={session.agent('huge', HUGE)}", ONE)
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*must hold * 64 bits, given: *9999*"])
+
+
 def test_an_item_under_the_bar_fails_with_a_few_lines(
     session: Session, workers: tuple[str, ...]
 ) -> None:

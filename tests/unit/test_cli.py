@@ -172,6 +172,19 @@ def test_grade_writes_both_reports(mine: Path, tmp_path: Path) -> None:
     assert Report.read(theirs).rates[0].rates == ours.rates[0].rates
 
 
+def test_no_file_keeps_grade_from_the_next_ones(mine: Path, tmp_path: Path) -> None:
+    good = write_submission(tmp_path / "good.csv", 0.5)
+    long = tmp_path / "long.csv"
+    long.write_text(good.read_text().rpartition(",")[0] + "," + "9" * 4000 + "\n")
+    odd = [tmp_path / "no\0path", tmp_path / ("x" * 300), tmp_path]
+    file = _lines(tmp_path / "f.jsonl", long, *odd, good)
+    where = ("--competitions", mine, "--data-dir", tmp_path / "store", "--output-dir", tmp_path)
+    done = cli("grade", file, *where)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "FFFFG" in done.stdout
+    assert "must hold a number of 64 bits, given: '9999" in done.stdout
+
+
 def test_grade_takes_null_for_no_submission(mine: Path, tmp_path: Path) -> None:
     file = _lines(tmp_path / "f.jsonl", write_submission(tmp_path / "good.csv", 0.5))
     with file.open("a") as more:

@@ -89,6 +89,29 @@ _MISSING = {  # programs fall back on something else where these do not exist
     "io_uring_setup": (425, 425),
     "memfd_secret": (447, 447),
 }
+_CHANGES = {  # what changes a file without writing to it, which Landlock lets pass
+    "chmod": (90, None),
+    "chown": (92, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "file_setattr": (469, 469),
+    "fremovexattr": (199, 16),
+    "fsetxattr": (190, 7),
+    "futimesat": (261, None),
+    "lchown": (94, None),
+    "lremovexattr": (198, 15),
+    "lsetxattr": (189, 6),
+    "removexattr": (197, 14),
+    "removexattrat": (466, 466),
+    "setxattr": (188, 5),
+    "setxattrat": (463, 463),
+    "utime": (132, None),
+    "utimensat": (280, 88),
+    "utimes": (235, None),
+}
 _CLONE, _IOCTL = (56, 220), (16, 29)
 _SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
 
@@ -107,9 +130,12 @@ def available() -> bool:
     )
 
 
-def enter() -> None:
-    """Filter the calls of this process and of its children, for good; needs no_new_privs."""
-    code = program(os.uname().machine)
+def enter(*, only_reading: bool = False) -> None:
+    """Filter the calls of this process and of its children, for good; needs no_new_privs.
+
+    Who *only reads* makes no sockets and changes no files either.
+    """
+    code = program(os.uname().machine, only_reading=only_reading)
     text = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog of linux/filter.h: how many instructions, and where
     header = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(text))
@@ -120,7 +146,7 @@ def enter() -> None:
         kernel.call("syscall", number, _SET_MODE_FILTER, 0, header)
 
 
-def program(machine: str) -> bytes:
+def program(machine: str, *, only_reading: bool = False) -> bytes:
     """Return the filter for a machine in the kernel's classic BPF."""
     architecture = _ARCHITECTURES[machine]
     column = list(_ARCHITECTURES).index(machine)
@@ -132,14 +158,16 @@ def program(machine: str) -> bytes:
         _line(_GREATER, _NEWEST, 0, 1),  # the numbers of x32 are among them
         _refuse(errno.ENOSYS),
     ]
-    for calls, error in ((_MISSING, errno.ENOSYS), (_CALLS, errno.EPERM)):
+    refused = _CALLS | _CHANGES if only_reading else _CALLS
+    for calls, error in ((_MISSING, errno.ENOSYS), (refused, errno.EPERM)):
         for numbers in calls.values():
             if (number := numbers[column]) is not None:
                 lines += [_line(_EQUAL, number, 0, 1), _refuse(error)]
     lines += _block(_CLONE[column], 0, [(_ANY_BIT, kernel.NAMESPACES)], errno.EPERM)
     lines += _block(_IOCTL[column], 1, [(_EQUAL, code) for code in _TERMINAL], errno.EPERM)
     for numbers in (_SOCKET, _SOCKETPAIR):
-        lines += _only(numbers[column], _FAMILIES, errno.EAFNOSUPPORT)
+        allowed = () if only_reading else _FAMILIES
+        lines += _only(numbers[column], allowed, errno.EAFNOSUPPORT)
     return b"".join([*lines, _line(_RETURN, _ALLOW)])
 
 
