@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.grading.metrics.boxes import BoxFormat
+from pytest_mlebench.grading.metrics.boxes import Boxes, BoxFormat, pairs_of, served
 
+GRADE_CHECKS = True
 POINTS, BOXES = BoxFormat(3), BoxFormat(5)
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def check(submission: pd.DataFrame) -> None:
@@ -23,25 +20,19 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return F1 of all points and boxes; 0 where precision or recall is 0 or not defined."""
     truth = BOXES.read_truth(answers["image_id"], answers["labels"])
     points = POINTS.read(submission["image_id"], submission["labels"])
-    boxes_of = truth.groups
-    hits = sum(
-        _hits(truth.numbers[boxes_of[key]], points.numbers[places])
-        for key, places in points.groups.items()
-        if key in boxes_of
-    )
+    hits = _hits(truth, points)
     if not hits:
         return 0.0
     precision, recall = hits / len(points.rows), hits / len(truth.rows)
     return 2 * precision * recall / (precision + recall)
 
 
-def _hits(boxes: Array, points: Array) -> int:
+def _hits(truth: Boxes, points: Boxes) -> int:
     """Give each box in turn the first free point inside it; return how many have got one."""
-    low, high = boxes[:, None, :2], boxes[:, None, :2] + boxes[:, None, 2:]
-    inside = ((low < points) & (points < high)).all(axis=2)
-    free = np.ones(len(points), dtype=bool)
-    for candidates in inside:
-        usable = candidates & free
-        if usable.any():
-            free[usable.argmax()] = False
-    return int(len(free) - free.sum())
+    low, high = truth.numbers[:, :2], truth.numbers[:, :2] + truth.numbers[:, 2:]
+    found = [np.empty((2, 0), dtype=np.int64)]
+    for boxes, places in pairs_of(truth.keys, points.keys):
+        point = points.numbers[places]
+        inside = ((low[boxes] < point) & (point < high[boxes])).all(axis=1)
+        found.append(np.stack([boxes[inside], places[inside]]))
+    return len(served(*np.concatenate(found, axis=1)))

@@ -8,8 +8,16 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
-from pytest_mlebench.grading.metrics.boxes import Boxes, BoxFormat, average_precision, corner_iou
+from pytest_mlebench.grading.metrics.boxes import (
+    Boxes,
+    BoxFormat,
+    average_precision,
+    corner_iou,
+    pairs_of,
+    served,
+)
 
+GRADE_CHECKS = True
 FORMAT = BoxFormat(6, separator=None)
 IOU = 0.5
 
@@ -41,35 +49,37 @@ def _read(submission: pd.DataFrame) -> Boxes:
     return boxes
 
 
-def _precision(name: str, truth: Boxes, boxes: Boxes, rows: int) -> float:
+def _precision(name: int, truth: Boxes, boxes: Boxes, rows: int) -> float:
     """Return the average precision of one class over all rows, studies and images alike.
 
     A missed box counts as found with confidence 0, and a row that has the class on neither side
     as a false alarm with confidence 0.
     """
-    wanted = {row: at for (row, label), at in truth.groups.items() if label == name}
-    given = {row: at for (row, label), at in boxes.groups.items() if label == name}
-    hits = np.zeros(len(boxes.rows), dtype=bool)
-    for row in wanted.keys() & given.keys():
-        at = given[row]
-        at = at[np.argsort(-boxes.numbers[at, 0], kind="stable")]
-        hits[at] = _matched(truth.numbers[wanted[row], 1:], boxes.numbers[at, 1:])
-    mine = boxes.labels == name
-    missed = np.count_nonzero(truth.labels == name) - np.count_nonzero(hits)
-    absent = rows - len(wanted.keys() | given.keys())
+    wanted, given = truth.labels == name, boxes.labels == name
+    confidence = boxes.numbers[given, 0]
+    order = np.argsort(-confidence, kind="stable")
+    places = np.flatnonzero(given)[order]
+    hits = np.zeros(len(places), dtype=bool)
+    hits[_matched(truth, np.flatnonzero(wanted), boxes, places)] = True
+    missed = np.count_nonzero(wanted) - np.count_nonzero(hits)
+    absent = rows - len(np.union1d(truth.rows[wanted], boxes.rows[given]))
     return average_precision(
-        np.concatenate([hits[mine], np.ones(missed, bool), np.zeros(absent, bool)]),
-        np.concatenate([boxes.numbers[mine, 0], np.zeros(missed + absent)]),
+        np.concatenate([hits, np.ones(missed, bool), np.zeros(absent, bool)]),
+        np.concatenate([confidence[order], np.zeros(missed + absent)]),
     )
 
 
-def _matched(truth: Array, boxes: Array) -> Array:
-    """Give each box in turn the free truth that it covers best; tell which have got one."""
-    shares = corner_iou(boxes, truth)
-    matched = np.zeros(len(boxes), dtype=bool)
-    for box in np.flatnonzero((shares > IOU).any(axis=1)):
-        best = shares[box].argmax()
-        if shares[box, best] > IOU:
-            matched[box] = True
-            shares[:, best] = 0
-    return matched
+def _matched(truth: Boxes, wanted: Array, boxes: Boxes, given: Array) -> Array:
+    """Give each box in turn the free truth that it covers best; return which have got one."""
+    takers, things, shares = [], [], []
+    for mine, theirs in pairs_of(boxes.rows[given], truth.rows[wanted]):
+        share = corner_iou(boxes.numbers[given[mine], 1:], truth.numbers[wanted[theirs], 1:])
+        close = share > IOU
+        takers.append(mine[close])
+        things.append(theirs[close])
+        shares.append(share[close])
+    if not takers:
+        return np.empty(0, dtype=np.int64)
+    mine, theirs, share = map(np.concatenate, (takers, things, shares))
+    best = np.lexsort((theirs, -share, mine))
+    return served(mine[best], theirs[best])

@@ -57,6 +57,12 @@ class Portion:
     rows: slice  # of which texts; a long one has several portions
     counts: Array
 
+    def part(self, chosen: Array, size: int) -> Portion:
+        """Return some tokens of every group of *size*."""
+        kept = np.resize(chosen, len(self.starts))
+        counts = self.counts // size * np.count_nonzero(chosen)
+        return Portion(self.data, self.starts[kept], self.ends[kept], self.rows, counts)
+
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield the row and the text of each token."""
         rows = np.repeat(np.arange(self.rows.start, self.rows.stop), self.counts)
@@ -119,7 +125,24 @@ def row_portions(*columns: Texts) -> Iterator[slice]:
 
 def hashes(texts: Texts, separator: str | None = None) -> Lists:
     """Return a number for each token that is the same for the same token."""
-    return gather(split(texts, separator), len(texts), _hashes, np.uint64)
+    return gather(split(texts, separator), len(texts), token_hashes, np.uint64)
+
+
+def token_hashes(portion: Portion) -> Array:
+    """Return a number for each token, of eight bytes at a time."""
+    lengths = portion.ends - portion.starts
+    total = np.zeros(len(lengths), dtype=np.uint64)
+    left = np.flatnonzero(lengths <= LONG_BYTES)
+    offset = 0
+    while len(left):
+        word = word_at(portion.data, portion.starts[left], lengths[left], offset)
+        total[left] = mixed(total[left], word)
+        offset += WORD_BYTES
+        left = left[lengths[left] > offset]
+    for place in np.flatnonzero(lengths > LONG_BYTES):
+        token = portion.data[portion.starts[place] : portion.ends[place]].tobytes()
+        total[place] = int.from_bytes(hashlib.blake2b(token, digest_size=8).digest(), "little")
+    return total
 
 
 def first(lists: Lists, most: int) -> Lists:
@@ -147,6 +170,16 @@ def whole_numbers(texts: Texts, limit: int, refuse: Refuse) -> Lists:
         return np.clip(numbers, -limit, limit)
 
     return gather(split(texts), len(texts), parse, np.int64)
+
+
+def floats(portion: Portion, width: int, refuse: Callable[[int, str], Exception]) -> Array:
+    """Return the numbers of tokens, *width* in a row, or refuse a text that has others."""
+    names = [str(place) for place in range(width)]
+    table = table_of(portion, width, dict.fromkeys(names, np.float64))
+    if table is not None:
+        return np.asarray(table)
+    values = np.fromiter(_floats(portion, refuse), np.float64)
+    return values.reshape(-1, width)
 
 
 def gather(
@@ -257,23 +290,6 @@ def _edges(body: Array) -> Array:
     return np.concatenate([first, changes, last]).astype(np.int64)
 
 
-def _hashes(portion: Portion) -> Array:
-    """Return a number for each token, of eight bytes at a time."""
-    lengths = portion.ends - portion.starts
-    total = np.zeros(len(lengths), dtype=np.uint64)
-    left = np.flatnonzero(lengths <= LONG_BYTES)
-    offset = 0
-    while len(left):
-        word = word_at(portion.data, portion.starts[left], lengths[left], offset)
-        total[left] = mixed(total[left], word)
-        offset += WORD_BYTES
-        left = left[lengths[left] > offset]
-    for place in np.flatnonzero(lengths > LONG_BYTES):
-        token = portion.data[portion.starts[place] : portion.ends[place]].tobytes()
-        total[place] = int.from_bytes(hashlib.blake2b(token, digest_size=8).digest(), "little")
-    return total
-
-
 def _parsed(portion: Portion) -> Array | None:
     """Return plain whole numbers of sixteen digits at most, None if there are others.
 
@@ -313,6 +329,15 @@ def _whole_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int
             yield max(-limit, min(int(token), limit))
         except ValueError:
             raise refuse(row) from None
+
+
+def _floats(portion: Portion, refuse: Callable[[int, str], Exception]) -> Iterator[float]:
+    """Yield numbers in all spellings of Python."""
+    for row, token in portion.texts():
+        try:
+            yield float(token)
+        except ValueError:
+            raise refuse(row, token) from None
 
 
 def _as_csv(portion: Portion, size: int) -> bytes:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
+from pytest_mlebench.grading.layout import mixed
+from pytest_mlebench.grading.tokens import floats, joined, split, token_hashes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-PAIRS_AT_ONCE = 100_000  # rectangles are clipped in portions of so many, to bound the memory
+PAIRS_AT_ONCE = 100_000  # pairs are compared in portions of so many, to bound the memory
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,13 @@ class Boxes:
     """The boxes of many rows one after another: box k stands in row ``rows[k]``."""
 
     rows: Array
-    labels: Array
+    labels: Array  # a number for each that is the same for the same label
     numbers: Array
+
+    @property
+    def keys(self) -> Array:
+        """Return a number for each box that is the same for the same row and label."""
+        return mixed(self.rows.astype(np.uint64), self.labels)
 
     @cached_property
     def groups(self) -> Mapping[tuple[int, Any], Array]:
@@ -46,25 +52,28 @@ class BoxFormat:
 
     def read(self, ids: Iterable[Any], texts: Iterable[str]) -> Boxes:
         """Return the boxes of a submission, or name the row that cannot be read."""
-        names = list(ids)
-        lists = [text.split(self.separator) if text else [] for text in texts]
-        counts = np.array([len(tokens) for tokens in lists], dtype=np.int64)
-        if (counts % self.size).any():
-            row = int(np.flatnonzero(counts % self.size)[0])
-            between = "white space" if self.separator is None else "single blanks"
-            raise InvalidSubmission(
-                f"predictions must be groups of {self.size} tokens with {between} between them, "
-                f"given: {counts[row]} tokens for id {names[row]}"
+        cells = list(texts)
+        filled = np.flatnonzero(np.fromiter(map(bool, cells), bool, len(cells)))
+        is_label = np.arange(self.size) == (-1 if self.label is None else self.label)
+        counts = np.zeros(len(cells), dtype=np.int64)
+        width = int(np.count_nonzero(~is_label))
+        labels, numbers = [np.empty(0)], [np.empty((0, width))]
+
+        def refuse(row: int, token: str) -> Exception:
+            return InvalidSubmission(
+                f"a prediction must have a number here, given: {token[:40]!r} "
+                f"for id {list(ids)[filled[row]]}"
             )
-        tokens = list(chain.from_iterable(lists))
-        rows = np.repeat(np.arange(len(lists)), counts // self.size)
-        columns = [
-            self._floats(tokens[position :: self.size], [names, rows])
-            for position in range(self.size)
-            if position != self.label
-        ]
-        labels = [""] * len(rows) if self.label is None else tokens[self.label :: self.size]
-        return Boxes(rows, np.array(labels, dtype=object), np.stack(columns, axis=1))
+
+        for portion in split([cells[row] for row in filled], self.separator, self.size):
+            if (portion.counts % self.size).any():
+                raise self._ragged(list(ids), cells)
+            labels.append(token_hashes(portion.part(is_label, self.size)))
+            numbers.append(floats(portion.part(~is_label, self.size), width, refuse))
+            counts[filled[portion.rows]] += portion.counts // self.size
+        rows = np.repeat(np.arange(len(cells)), counts)
+        named = joined(labels, np.uint64) if self.label is not None else np.zeros_like(rows)
+        return Boxes(rows, named, joined(numbers, np.float64))
 
     def read_truth(self, ids: Iterable[Any], cells: pd.Series[Any]) -> Boxes:
         """Return the boxes of the answers, where an empty cell has none."""
@@ -73,25 +82,63 @@ class BoxFormat:
         except InvalidSubmission as problem:
             raise GraderError(f"the answers are damaged: {problem}") from problem
 
-    def _floats(self, tokens: list[str], where: list[Any]) -> Array:
-        try:
-            return np.fromiter(map(float, tokens), np.float64, len(tokens))
-        except ValueError:
-            position = next(k for k, token in enumerate(tokens) if not _is_float(token))
-        names, rows = where
-        raise InvalidSubmission(
-            f"a prediction must have a number here, given: {tokens[position][:40]!r} "
-            f"for id {names[rows[position]]}"
+    def _ragged(self, ids: Sequence[Any], texts: Sequence[str]) -> Exception:
+        """Name the first row whose tokens are no whole groups."""
+        counts = (len(text.split(self.separator)) if text else 0 for text in texts)
+        row, count = next((row, n) for row, n in enumerate(counts) if n % self.size)
+        between = "white space" if self.separator is None else "single blanks"
+        return InvalidSubmission(
+            f"predictions must be groups of {self.size} tokens with {between} between them, "
+            f"given: {count} tokens for id {ids[row]}"
         )
 
 
+def pairs_of(some: Array, others: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield the places of all pairs of equal keys, a portion at a time, in order of the first.
+
+    The second ones of a first are in order, too.
+    """
+    order = np.argsort(others, kind="stable")
+    ordered = others[order]
+    begins = np.searchsorted(ordered, some, side="left")
+    counts = np.searchsorted(ordered, some, side="right") - begins
+    totals = np.cumsum(counts)
+    done = 0
+    while done < len(some):
+        before = totals[done - 1] if done else 0
+        end = int(np.searchsorted(totals, before + PAIRS_AT_ONCE, side="right"))
+        end = max(end, done + 1)
+        few = counts[done:end]
+        firsts = np.repeat(np.arange(done, end), few)
+        offsets = np.repeat(begins[done:end] - np.cumsum(few) + few, few)
+        yield firsts, order[np.arange(len(firsts)) + offsets]
+        done = end
+
+
+def served(takers: Array, things: Array) -> Array:
+    """Let each taker in turn take the first thing of its list that is free; return who got one.
+
+    The lists are pairs of a taker and a thing, one list after the other.
+    """
+    is_wanted_twice = pd.Series(things).duplicated(keep=False).to_numpy()
+    is_rival = pd.Series(takers).isin(takers[is_wanted_twice]).to_numpy()
+    found = [pd.unique(takers[~is_rival])]
+    taken: set[int] = set()
+    last = -1
+    for taker, thing in zip(takers[is_rival].tolist(), things[is_rival].tolist(), strict=True):
+        if taker != last and thing not in taken:
+            taken.add(thing)
+            last = taker
+            found.append(np.array([taker]))
+    return np.concatenate(found)
+
+
 def corner_iou(some: Array, others: Array) -> Array:
-    """Return intersection over union of all pairs of boxes (x_min, y_min, x_max, y_max)."""
-    one, other = some[:, None, :], others[None, :, :]
+    """Return intersection over union of boxes (x_min, y_min, x_max, y_max) pair by pair."""
     with np.errstate(invalid="ignore", over="ignore"):
-        sides = np.fmin(one[..., 2:], other[..., 2:]) - np.fmax(one[..., :2], other[..., :2])
-        common = np.prod(np.clip(sides, 0, None), axis=2)
-        union = _area(one) + _area(other) - common
+        sides = np.fmin(some[..., 2:], others[..., 2:]) - np.fmax(some[..., :2], others[..., :2])
+        common = np.prod(np.clip(sides, 0, None), axis=-1)
+        union = _area(some) + _area(others) - common
         shares = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
     return np.asarray(np.nan_to_num(shares, nan=0.0))
 
@@ -173,11 +220,3 @@ def _clipped(points: Array, axis: int, half: Array) -> Array:
 
 def _area(boxes: Array) -> Array:
     return np.asarray((boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1]))
-
-
-def _is_float(token: str) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True

@@ -19,12 +19,16 @@ def exact_match(truth: Array, prediction: Array) -> float:
 
 
 def levenshtein(truth: Array, prediction: Array) -> float:
-    """Return the mean edit distance over code points, by a compiled library."""
-    from rapidfuzz import process
+    """Return the mean edit distance over code points."""
+    return float(np.mean(edit_distances(truth, prediction)))
+
+
+def edit_distances(truth: Array, prediction: Array) -> Array:
+    """Return the edit distance of each pair over code points, by a compiled library."""
+    from rapidfuzz import process  # late on purpose: not every metric needs it
     from rapidfuzz.distance import Levenshtein
 
-    distances = process.cpdist(truth, prediction, scorer=Levenshtein.distance, workers=-1)
-    return float(np.mean(distances))
+    return np.asarray(process.cpdist(truth, prediction, scorer=Levenshtein.distance, workers=-1))
 
 
 def word_jaccard(truth: Array, prediction: Array, both_empty: float = math.nan) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
@@ -13,32 +15,38 @@ from pytest_mlebench.grading.metrics.boxes import (
     BoxFormat,
     average_precision,
     corner_iou,
+    pairs_of,
     precision_recall,
     rectangle_overlaps,
+    served,
 )
 
 
 def test_boxes_are_read_with_their_rows_and_labels() -> None:
     read = BoxFormat(3).read(["p", "q", "r"], ["cat 1 2 dog 1e3 -4", "", "cat nan 1_0"])
     assert read.rows.tolist() == [0, 0, 2]
-    assert read.labels.tolist() == ["cat", "dog", "cat"]
+    cat, dog = read.labels.tolist()[:2]
+    assert read.labels.tolist() == [cat, dog, cat]
+    assert cat != dog
     np.testing.assert_array_equal(read.numbers, [[1, 2], [1000, -4], [np.nan, 10]])
     assert {key: at.tolist() for key, at in read.groups.items()} == {
-        (0, "cat"): [0],
-        (0, "dog"): [1],
-        (2, "cat"): [2],
+        (0, cat): [0],
+        (0, dog): [1],
+        (2, cat): [2],
     }
 
 
 def test_the_label_may_stand_last_or_be_missing() -> None:
-    assert BoxFormat(2, label=1).read([1], ["0.5 car"]).labels.tolist() == ["car"]
+    last, first = (BoxFormat(2, label=place) for place in (1, 0))
+    assert last.read([1], ["0.5 car"]).labels == first.read([1], ["car 0.5"]).labels
     assert BoxFormat(2, label=None).read([1], ["3 0.5"]).numbers.tolist() == [[3, 0.5]]
 
 
 def test_white_space_counts_only_where_the_format_says_so() -> None:
     assert len(BoxFormat(2, separator=None).read([1], [" a\t1  b 2 "]).rows) == 2
     assert len(BoxFormat(2, separator=None).read([1], ["   "]).rows) == 0
-    assert BoxFormat(2).read([1], [" 4"]).labels.tolist() == [""]
+    empty, word = BoxFormat(2).read([1], [" 4 a 4"]).labels
+    assert empty != word
 
 
 def test_no_boxes_at_all_have_no_groups() -> None:
@@ -83,8 +91,36 @@ def test_overlaps_of_boxes_by_their_corners() -> None:
     others = np.array(
         [[0, 0, 10, 10], [5, 0, 15, 10], [10, 0, 20, 10], [10, 10, 0, 0], [0, 0, np.nan, 10]]
     )
-    np.testing.assert_allclose(corner_iou(box, others), [[1, 1 / 3, 0, 0, 0]])
-    assert corner_iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0]]
+    np.testing.assert_allclose(corner_iou(box, others), [1, 1 / 3, 0, 0, 0])
+    assert corner_iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [0]
+
+
+@given(
+    st.lists(st.integers(0, 4), max_size=12),
+    st.lists(st.integers(0, 4), max_size=12),
+    st.sampled_from([1, 3, 1000]),
+)
+def test_pairs_of_equal_keys_come_in_order(some: list[int], others: list[int], size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boxes, "PAIRS_AT_ONCE", size)
+        found = [
+            pair
+            for portion in pairs_of(np.array(some, dtype=int), np.array(others, dtype=int))
+            for pair in zip(*map(np.ndarray.tolist, portion), strict=True)
+        ]
+    places = [(i, j) for i in range(len(some)) for j in range(len(others))]
+    assert found == [(i, j) for i, j in places if some[i] == others[j]]
+
+
+@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))))
+def test_each_in_turn_takes_the_first_that_is_free(pairs: set[tuple[int, int]]) -> None:
+    lists = sorted(pairs)
+    takers, things = np.array(lists, dtype=int).reshape(-1, 2).T
+    taken: dict[int, int] = {}
+    for taker, thing in lists:
+        if taker not in taken and thing not in taken.values():
+            taken[taker] = thing
+    assert sorted(served(takers, things)) == sorted(taken)
 
 
 def test_precision_never_rises_with_recall() -> None:
