@@ -20,7 +20,7 @@ ONLY_ANSWERS_SHOW = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Bench:
     """A prepared competition, and honest submissions to it."""
 
@@ -29,6 +29,7 @@ class Bench:
     private: Path
     honest: tuple[str, ...]
     file: Path
+    scored: int = 0  # submissions so far
 
     @classmethod
     def of(cls, competition_id: str, folder: Path) -> Bench:
@@ -55,6 +56,7 @@ class Bench:
                 return f"{type(verdict).__name__}: {verdict}"
             if isinstance(verdict, str) and ("\n" in verdict or len(verdict) > 600):
                 return f"not one short sentence: {verdict[:2000]!r}"
+        self.scored += isinstance(scored, float)
         if isinstance(scored, float) and not math.isfinite(scored):
             return f"a score of {scored}"
         if isinstance(checked, str) and not isinstance(scored, str):
