@@ -70,6 +70,10 @@ COMMANDS = {
         "look at this machine: what is missing, and how to get it",
         "pytest_mlebench.commands.doctor",
     ),
+    "hosts": (
+        "look at other hosts, install there, prepare datasets there",
+        "pytest_mlebench.commands.hosts",
+    ),
     "build-image": (
         "build the base image for agents in containers",
         "pytest_mlebench.commands.build_image",

@@ -60,6 +60,11 @@ class AttemptFolder:
         return self.path / "home"
 
     @property
+    def keeper(self) -> Path:
+        """Return what a process holds that keeps the attempt running without its session."""
+        return self.path / ".keeper"
+
+    @property
     def stats(self) -> Path:
         """Return the samples of what the agent used."""
         return self.path / "stats.jsonl"

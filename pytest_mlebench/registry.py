@@ -41,6 +41,10 @@ class Registry:
         """Return the ids of all competitions."""
         return tuple(self._folders)
 
+    def is_builtin(self, competition_id: str) -> bool:
+        """Tell whether a competition comes with the package, so that every host has it."""
+        return self._folders[competition_id].parent == self.roots[0]
+
     def load(self, competition_id: str) -> Competition:
         """Return a competition, read once."""
         if competition_id not in self._loaded:

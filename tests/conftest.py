@@ -19,7 +19,7 @@ settings.load_profile("any-machine")
 
 _TESTS = Path(__file__).parent
 _SLOW = (
-    *("browser", "docker", "golden", "neighbours", "session", "store"),
+    *("browser", "docker", "golden", "machines", "neighbours", "session", "store"),
     *("unit/agents/baseline", "unit/sandbox/process"),
 )
 _QUICK = ("session/test_collection.py",)  # of the above

@@ -23,12 +23,16 @@ def content_digest(folder: Path, hidden: Iterable[Path] = ()) -> str:
     names and versions of its packages count.
     """
     digest = hashlib.sha256()
-    outside = {os.path.realpath(path) for path in hidden}
-    for name, path in _files(folder, outside):
+    for name, path in agent_files(folder, hidden):
         digest.update(f"\0{name}\0".encode("utf-8", "surrogateescape"))
         for piece in _content(path):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def agent_files(folder: Path, hidden: Iterable[Path] = ()) -> Iterator[tuple[str, Path]]:
+    """Yield what an agent is given of a folder: names and paths of files, links, environments."""
+    yield from _files(folder, {os.path.realpath(path) for path in hidden})
 
 
 def file_digest(path: Path) -> str:

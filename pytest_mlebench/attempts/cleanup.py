@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.host.held_file import is_held
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.sandbox.collect import Refused, remove_tree
 
@@ -16,6 +17,8 @@ def find_workspaces(folder: RunFolder) -> Iterator[Path]:
     """Yield the workspaces of attempts that have ended, or whose session has."""
     for seed in folder.seeds():
         for attempt in seed.attempts():
+            if is_held(attempt.keeper):
+                continue  # it runs on without its session
             if attempt.home.is_dir() and not attempt.home.is_symlink():
                 yield attempt.home
             yield from sorted(attempt.path.glob(SCRATCH))

@@ -44,6 +44,7 @@ class Conditions:
     code_name: str | None = None  # what the agent knew the competition by, if not by its id
     data: str = "unknown"  # how the dataset was verified
     host: str | None = None
+    machine: str | None = None  # the host's name in hosts.toml, where there is one
     hardware: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[Mapping[str, Any], ...] = ()
     plugin_version: str | None = None
@@ -233,6 +234,13 @@ class Run:
     def change(self, **changes: Any) -> None:
         """Change the record without reaching another phase."""
         self._take(replace(self.record, **changes))
+
+    def reload(self, secrets: Iterable[str] = ()) -> None:
+        """Take over the record that another process has written, and let no secret into it."""
+        fresh = read_attempt(self.folder)
+        if fresh is not None:
+            self.record = fresh.record
+        self.keep_out(secrets)
 
     def keep_out(self, secrets: Iterable[str]) -> None:
         """Let no secret into the record from now on."""

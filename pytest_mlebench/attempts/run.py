@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.grading_process import check_apart
 from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.instructions import instructions
+from pytest_mlebench.attempts.keeping import HeldHere, Keeping
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.dataset import Dataset
@@ -32,7 +34,7 @@ from pytest_mlebench.errors import (
 )
 from pytest_mlebench.gateway.model_use import model_use
 from pytest_mlebench.gateway.spending import Spending
-from pytest_mlebench.layout import SeedFolder
+from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Job, Recovering, Sandbox
@@ -105,6 +107,7 @@ class Circumstances:
     rerun_changed: bool = False
     transcripts: bool = False  # keep what is said in calls of models
     waiting: Callable[[str], object] = field(default=logger.info)
+    keeping: Keeping = field(default_factory=HeldHere)
 
 
 def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances) -> Run:
@@ -112,14 +115,31 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
     from filelock import FileLock  # late on purpose: only when an agent runs
 
     folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    circumstances.keeping.prepare(folder)
     with FileLock(folder.lock):  # two tests may want the same attempt at the same time
         known = read_attempts(folder)
         for run in reversed(known):
             if run.is_over and attempt.has_been(run.record):
                 run.keep_out(attempt.agent.secrets())
                 return run
+        for run in reversed(known):
+            if attempt.has_been(run.record) and _adopted(attempt, run, circumstances):
+                return run
         _supersede(attempt, known, circumstances)
         return _try(attempt, folder, circumstances)
+
+
+def _adopted(attempt: Attempt, run: Run, circumstances: Circumstances) -> bool:
+    """Wait for the end of an attempt that an earlier worker began, if it is still running."""
+    try:
+        if not circumstances.keeping.adopt(AttemptFolder(run.folder)):
+            return False
+    except SandboxError:  # it is in its record
+        return False
+    run.reload(attempt.agent.secrets())
+    if run.is_over:
+        _finish(_job(attempt, run, circumstances.hidden), run, circumstances)
+    return run.is_over
 
 
 def _supersede(attempt: Attempt, known: list[Run], circumstances: Circumstances) -> None:
@@ -141,27 +161,33 @@ def _supersede(attempt: Attempt, known: list[Run], circumstances: Circumstances)
 
 def _try(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances) -> Run:
     for tries_left in reversed(range(TRIES)):
-        run = _new_run(attempt, folder, circumstances.session)
+        run = _new_run(attempt, folder, circumstances)
         job = _job(attempt, run, circumstances.hidden)
         circumstances.before(job, run)
+        work = partial(_run_once, attempt, job, run, circumstances)
         try:
-            _run_once(attempt, job, run, circumstances)
+            if circumstances.keeping.hold(AttemptFolder(run.folder), work):
+                run.reload(attempt.agent.secrets())
         except SandboxError:
             if not tries_left:
                 raise
             continue
-        extra: dict[str, Any] = {}
-        circumstances.after(job, run, extra)
-        if extra:
-            run.change(extra=extra)
+        _finish(job, run, circumstances)
         return run
     raise InfrastructureError(f"{folder.path}: no attempt was made")  # TRIES is not zero
 
 
-def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
+def _finish(job: Job, run: Run, circumstances: Circumstances) -> None:
+    extra: dict[str, Any] = {}
+    circumstances.after(job, run, extra)
+    if extra:
+        run.change(extra=extra)
+
+
+def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances) -> Run:
     from pytest_mlebench.host.hardware import host_hardware  # late on purpose: only with an agent
 
-    place = folder.next_attempt()
+    place = circumstances.keeping.next_attempt(folder)
     place.path.mkdir(mode=0o700)
     record = AttemptRecord(
         competition=attempt.dataset.competition.id,
@@ -169,7 +195,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
         attempt=place.number,
         agent=attempt.agent.name,
         item=attempt.item,
-        session=session,
+        session=circumstances.session,
         identity=attempt.identity,
         conditions=Conditions(
             agent_version=attempt.agent.version,
@@ -182,6 +208,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, session: str) -> Run:
             code_name=attempt.code_name,
             data=attempt.dataset.verified,
             host=socket.gethostname(),
+            machine=circumstances.keeping.machine,
             hardware=host_hardware(),
             plugin_version=__version__,
         ),

@@ -41,6 +41,15 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{unused[0]} has no effect without --mle-agent=NAME")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let ``--mle-hosts`` switch xdist on, which looks at its options right after us."""
+    if options.given(config, "agent") and options.given(config, "hosts"):
+        from pytest_mlebench.plugin.distribution import switch_on  # late on purpose: with hosts
+
+        switch_on(config)
+
+
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Let ``-n auto`` mean as many attempts as this host can hold; xdist asks very early."""

@@ -17,9 +17,13 @@ from pytest_mlebench.plugin.verdicts import Verdicts
 def activate(config: pytest.Config) -> None:
     """Check the options and register the parts."""
     try:
-        session = MleSession(config, settings_of(config))
+        _activate(config)
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _activate(config: pytest.Config) -> None:
+    session = MleSession(config, settings_of(config))
     config.stash[SESSION] = session
     manager = config.pluginmanager
     manager.register(Interrupts(), "mlebench-interrupts")
@@ -29,7 +33,28 @@ def activate(config: pytest.Config) -> None:
     if log is not None:
         manager.register(log, "mlebench-results")
         manager.register(Terminal(session, log), "mlebench-terminal")
-    if hasattr(config.option, "dist"):  # xdist is there, however it was loaded
-        from pytest_mlebench.plugin.distribution import Distribution  # late on purpose: with xdist
+    for name, part in _distribution(session, log).items():
+        manager.register(part, f"mlebench-{name}")
 
-        manager.register(Distribution(session, log), "mlebench-distribution")
+
+def _distribution(session: MleSession, log: ResultsLog | None) -> dict[str, object]:
+    """Return this process' parts in a session that has workers, by their names."""
+    option = session.config.option
+    if not session.is_worker and (getattr(option, "dist", "no") == "no" or not option.tx):
+        return {}
+    # late on purpose: only under xdist
+    from pytest_mlebench.plugin.distribution import Distribution, WorkerDistribution
+
+    if log is not None and session.settings.hosts is not None:
+        from pytest_mlebench.machines.hosts_file import read_hosts
+        from pytest_mlebench.plugin.fleet import Fleet
+
+        return {"distribution": Fleet(session, log, read_hosts(session.settings.hosts))}
+    if log is not None:
+        return {"distribution": Distribution(session, log)}
+    parts: dict[str, object] = {"distribution": WorkerDistribution(session)}
+    if session.posting is not None:
+        from pytest_mlebench.plugin.host_worker import HostWorker
+
+        parts["host-worker"] = HostWorker(session, session.posting)
+    return parts

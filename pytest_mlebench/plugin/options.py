@@ -67,6 +67,12 @@ OPTIONS = (
     Option("snapshot-every", "DURATION", "keep the submission as it changes while an agent runs, "
            "and grade what was kept after the run: score, medal and percentile over time "
            "(default: off)"),
+    Option("hosts", "hosts.toml", "run attempts on the machines that this file names"),
+    Option("hosts-missing", "WHAT", "what a host does that cannot take part: fail, or warn and go "
+           "on with the rest; it may join later (default: fail)", "fail", choices=("fail", "warn")),
+    Option("grace", "DURATION", "how long an attempt on another host goes on when its connection, "
+           "its worker or this session is lost; within that time it is adopted again "
+           "(default: 30m)", "30m"),
     Option("data-dir", "DIR", "dataset store (default: $MLEBENCH_DATA_DIR, else the cache folder "
            "that the reference implementation uses)"),
     Option("runs-dir", "DIR", "where runs are kept (default: mle-runs)", "mle-runs"),

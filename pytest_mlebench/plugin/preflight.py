@@ -43,8 +43,10 @@ class OpenRun:
 
 def open_run(session: MleSession) -> OpenRun:
     """Refuse what cannot work, then make or resume the run's folder."""
-    notes = tuple(dict.fromkeys((*_sandbox_notes(session), *_choices(session))))
     settings = session.settings
+    elsewhere = settings.hosts is not None  # every host looks around for itself
+    checked = [] if elsewhere else refuse_what_cannot_work(session)
+    notes = tuple(dict.fromkeys((*checked, *session.notes, *_choices(session))))
     gates = [*settings.gates, *(() if settings.spending_gate is None else [settings.spending_gate])]
     if settings.prepare == "only" and gates:
         raise ConfigError(
@@ -54,8 +56,6 @@ def open_run(session: MleSession) -> OpenRun:
     if settings.description == "obfuscated":
         for name in settings.ids:
             _ = session.registry.load(name).obfuscated_description  # one that has none ends here
-    if settings.missing == "fail":
-        _refuse_unprepared(session)
     lock = _hold(session)
     try:
         plan, done = _planned(session, notes)
@@ -66,6 +66,14 @@ def open_run(session: MleSession) -> OpenRun:
             raise _unwritable(session, error) from None
         raise
     return OpenRun(plan, lock, notes, done)
+
+
+def refuse_what_cannot_work(session: MleSession) -> list[str]:
+    """Refuse, on the host where attempts are to run, what cannot; return lines for the header."""
+    notes = _sandbox_notes(session)
+    if session.settings.missing == "fail":
+        _refuse_unprepared(session)
+    return notes
 
 
 def distinct_limits(session: MleSession) -> list[Limits]:

@@ -76,6 +76,14 @@ class ResultsLog:
         self.run = replace(self.run, plan=plan)
         write_plan(self.session.settings.run, plan)
 
+    def key_of(self, nodeid: str) -> ItemKey | None:
+        """Return what identifies an item, if it is about an attempt."""
+        return self._keys.get(nodeid)
+
+    def nodeid_of(self, key: ItemKey) -> str | None:
+        """Return the node id of an item, if it has been collected."""
+        return next((nodeid for nodeid, each in self._keys.items() if each == key), None)
+
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result of an item; a lost worker leaves none, which is an error."""
@@ -104,7 +112,8 @@ class ResultsLog:
         self.missed += check_gates(gates, self.report.results, membership)
         self._judge_spending(self.report)
         self._compare(self.report)
-        if self.missed and session.exitstatus == pytest.ExitCode.OK:
+        ended_well = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if self.missed and session.exitstatus in ended_well:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl
@@ -129,6 +138,10 @@ class ResultsLog:
         elif all(result.status in {"skipped", "missing"} for _, result in self.found):
             skipped = sum(result.status == "skipped" for _, result in self.found)
             self.missed.append(f"nothing ran: {skipped} of {len(self.expected)} items were skipped")
+        elif session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            left = self.expected.keys() - {key for key, _ in self.found}
+            if left:
+                self.missed.append(f"{len(left)} of {len(self.expected)} items were not run")
 
     def _whole_report(self) -> Report:
         """Return the report of the run: what is on disk, and what this session has found."""

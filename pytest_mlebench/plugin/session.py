@@ -9,6 +9,7 @@ import pytest
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.identity import Identity, identify_agent
+from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.attempts.results import result_of
 from pytest_mlebench.budget import Budget
@@ -19,6 +20,7 @@ from pytest_mlebench.grade import Grade
 from pytest_mlebench.limits import STANDARD, Limits, demo_limits
 from pytest_mlebench.plugin.selection import marked, registry
 from pytest_mlebench.plugin.settings import Settings
+from pytest_mlebench.plugin.worker_link import keeping_of, posting_of, travelled_agent
 from pytest_mlebench.reports.results import ItemKey, Result
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class MleSession:
         self.config = config
         self.settings = settings
         self.registry = registry(config)
+        self.posting = posting_of(config)
+        self.notes: list[str] = []  # further lines for the header and the disclosure
         self._agent = self._find_agent()
         self._sandboxes: dict[str, Sandbox] = {}
         self._identities: dict[int, tuple[Agent, Identity]] = {}
@@ -121,6 +125,8 @@ class MleSession:
 
     def identity(self, agent: Agent) -> Identity:
         """Return what an agent is, looked at once: it must not change under a session's hands."""
+        if self.posting is not None and self.posting.identity is not None and agent is self._agent:
+            return Identity(self.posting.identity)  # as the controller has found it
         known = self._identities.get(id(agent))
         if known is None or known[0] is not agent:
             image = getattr(self.sandbox(agent), "image_digest", None)
@@ -179,7 +185,7 @@ class MleSession:
         )
         folder = self.settings.run.seed(code_name or dataset.competition.id, seed)
         run = run_attempt(attempt, folder, self._circumstances())
-        node.stash[RESULT] = result_of(run)
+        node.stash[RESULT] = self._result(run)
         return run
 
     def grade(self, run: Run, dataset: Dataset, node: pytest.Item) -> Grade:
@@ -190,8 +196,12 @@ class MleSession:
         grade = grade_run(run, dataset)
         if known is None:
             self.config.hook.pytest_mle_graded(config=self.config, run=run, grade=grade)
+        if self.posting is not None:
+            keeping = keeping_of(self, self.posting)
+            keeping.deliver(self.settings.run.seed(run.competition, run.seed))
+            grade = replace(grade, run=keeping.home(run.folder))
         node.stash[GRADE] = grade
-        node.stash[RESULT] = result_of(run)
+        node.stash[RESULT] = self._result(run)
         return grade
 
     def requirement(self, node: pytest.Item) -> str | None:
@@ -200,6 +210,15 @@ class MleSession:
 
         own = marked(node).require
         return own or (self.settings.require if node.nodeid.startswith(f"{NODE}::") else None)
+
+    def _result(self, run: Run) -> Result:
+        """Return the result of an attempt, with the folder that it has for the controller."""
+        result = result_of(run)
+        if self.posting is None:
+            return result
+        where = keeping_of(self, self.posting).home(run.folder)
+        grade = None if result.grade is None else replace(result.grade, run=where)
+        return replace(result, run=where, grade=grade)
 
     def _circumstances(self) -> Circumstances:
         from pytest_mlebench.attempts.run import Circumstances  # late on purpose: an agent runs
@@ -212,8 +231,11 @@ class MleSession:
         def after(job: Job, run: Run, extra: dict[str, Any]) -> None:
             hook.pytest_mle_after_run(config=config, job=job, run=run, extra=extra)
 
+        posting = self.posting
+        keeping = HeldHere() if posting is None else keeping_of(self, posting)
         return Circumstances(
             session=settings.session,
+            keeping=keeping,
             hidden=settings.hidden,
             before=before,
             after=after,
@@ -237,6 +259,8 @@ class MleSession:
         """Return the agent that the option names; an unknown name is no error if it is not used."""
         from pytest_mlebench.agents.find import find_agent  # late on purpose: only with an agent
 
+        if self.posting is not None:
+            return travelled_agent(self.config, self.posting)
         name, config = self.settings.agent, self.config
         own = config.hook.pytest_mle_agent(config=config, name=name)
         try:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import pytest
 
+from pytest_mlebench._units import parse_duration, show_duration
 from pytest_mlebench.agent import parse_network
 from pytest_mlebench.attempts.plan import Plan, read_plan
 from pytest_mlebench.budget import Budget, parse_budget
@@ -25,10 +26,12 @@ from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT, names_in, registry, seeds_from
+from pytest_mlebench.plugin.worker_link import posting_of, settings_here
 from pytest_mlebench.reports.gates import Gate, parse_fail_under
 from pytest_mlebench.reports.spending_gate import SpendingGate, parse_fail_over
 from pytest_mlebench.store.location import default_store
 
+LEAST_GRACE = 5.0  # seconds: several heartbeats fit into it
 WORKER_KEY = "mle_settings"  # in what xdist gives its workers
 
 
@@ -62,6 +65,9 @@ class Settings:
     run_path: Path
     reports: tuple[Path, ...]
     code_salt: str = field(default_factory=lambda: secrets.token_hex(8))  # nobody guesses names
+    hosts: Path | None = None
+    hosts_missing: str = "fail"
+    grace: float = 1800.0  # seconds that an attempt on another host outlives its connection
     session: str = field(default_factory=lambda: f"{time.time_ns():x}-{os.getpid()}")
 
     @property
@@ -138,6 +144,7 @@ class Settings:
             "store": Path(values["store"]),
             "run_path": Path(values["run_path"]),
             "baseline": values["baseline"] and Path(values["baseline"]),
+            "hosts": values["hosts"] and Path(values["hosts"]),
             "reports": tuple(map(Path, values["reports"])),
         }
         return cls(**values)
@@ -146,7 +153,8 @@ class Settings:
 def settings_of(config: pytest.Config) -> Settings:
     """Return what the options say, checked; a worker is given what its controller has checked."""
     if sent := getattr(config, "workerinput", {}).get(WORKER_KEY):
-        return Settings.from_dict(sent)
+        settings, posting = Settings.from_dict(sent), posting_of(config)
+        return settings if posting is None else settings_here(settings, posting)
     return _from_options(config)
 
 
@@ -196,6 +204,9 @@ def _given(config: pytest.Config, run_path: Path) -> Settings:
         store=_folder(config, given("data-dir")) or default_store(),
         run_path=run_path,
         reports=_reports(config, given("report")),
+        hosts=_folder(config, given("hosts")),
+        hosts_missing=given("hosts-missing"),
+        grace=_grace(given("grace")),
     )
 
 
@@ -265,6 +276,14 @@ def _gpu_hour_usd(value: str | None) -> float | None:
     if not 0 <= price < math.inf:
         raise ConfigError(f"--mle-gpu-hour-usd must be a price in dollars, given: {value}")
     return price
+
+
+def _grace(value: str) -> float:
+    seconds = parse_duration(value, "--mle-grace")
+    if seconds < LEAST_GRACE:
+        least = show_duration(LEAST_GRACE)
+        raise ConfigError(f"--mle-grace must be {least} or more, given: {value}")
+    return seconds
 
 
 def _snapshot_every(value: str | None) -> float | None:

@@ -167,7 +167,7 @@ class Terminal:
         if report is not None and not any(r.status in NOT_RUN for r in report.results):
             return f"pytest-mlebench report {short_path(settings.run_path)}"
         words = [f"--mle-agent={settings.agent}"]
-        for name in ("data-dir", "runs-dir"):
+        for name in ("data-dir", "runs-dir", "hosts"):
             if options.on_command_line(self.session.config, name):
                 words.append(f"--mle-{name}={options.given(self.session.config, name)}")
         words.append(f"--mle-run={settings.run_path.name}")

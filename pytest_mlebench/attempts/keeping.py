@@ -1,0 +1,48 @@
+"""Which process holds an attempt while it runs: this one, or one that outlives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pytest_mlebench.layout import AttemptFolder, SeedFolder
+
+
+class Keeping(Protocol):
+    """What differs between an attempt of this process and one that is kept on another host."""
+
+    machine: str | None  # its name in hosts.toml
+
+    def prepare(self, folder: SeedFolder) -> None:
+        """Bring what is known elsewhere of the attempts of a competition and seed."""
+
+    def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
+        """Return the folder of the next attempt, which does not exist yet."""
+
+    def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
+        """Do the work of an attempt; tell whether another process has written its record."""
+
+    def adopt(self, folder: AttemptFolder) -> bool:
+        """Wait for the end of an attempt that is still held; tell whether there was one."""
+
+
+class HeldHere:
+    """The usual way: an attempt begins and ends with the process that runs it."""
+
+    machine: str | None = None
+
+    def prepare(self, folder: SeedFolder) -> None:
+        """Do nothing: all that is known is in the folder."""
+
+    def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
+        """Return the folder that comes after all that exist."""
+        return folder.next_attempt()
+
+    def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
+        """Do the work."""
+        work()
+        return False
+
+    def adopt(self, folder: AttemptFolder) -> bool:
+        """Say that there is none: it would have ended with its process."""
+        return False

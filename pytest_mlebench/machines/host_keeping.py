@@ -1,0 +1,232 @@
+"""How a worker on another machine keeps attempts: by keepers, numbered by the controller.
+
+What the controller knows is brought before an attempt; what an attempt leaves is delivered after
+it. In a runs folder that both see nothing is copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_mlebench._files import write_text
+from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
+from pytest_mlebench.machines import keeper
+from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
+from pytest_mlebench.machines.link import Link, Refused
+from pytest_mlebench.machines.posting import Posting
+
+TEND_SECONDS = 2.0  # between looks at what a running attempt has more
+_BROUGHT = ".brought"  # in an attempt's folder: the sha256 of the record that came from elsewhere
+_DELIVERED = ".delivered"  # the same of the record that was delivered
+
+
+class HostKeeping:
+    """A worker's way to run attempts so that they outlive it, and come home in the end."""
+
+    def __init__(self, link: Link, run: RunFolder, posting: Posting, *, shared: bool) -> None:
+        self.machine: str | None = posting.machine
+        self._link = link
+        self._run = run
+        self._posting = posting
+        self._shared = shared
+        self._sent: dict[str, dict[str, int]] = {}  # by attempt: bytes of its growing files
+        self._records: dict[str, str] = {}  # by attempt: the record that was sent last
+        self._tended = 0.0
+        link.on_beat = self._beat
+        link.on_stop = self._stop
+
+    def prepare(self, folder: SeedFolder) -> None:
+        """Bring the records of attempts that are over; of one without a grade, its files too."""
+        if self._shared:
+            for attempt in folder.attempts():
+                if not keeper.is_kept(attempt.path):
+                    keeper.clear(attempt.path)
+            return
+        for known in self._link.ask("known", **_item(folder)):
+            attempt = folder.attempt(known["number"])
+            if attempt.record.exists():
+                continue
+            attempt.path.mkdir(mode=0o700, exist_ok=True)
+            for file in known["files"]:
+                self._fetch(attempt, file)
+            write_text(attempt.path / _BROUGHT, _sha256(known["record"]))
+            write_text(attempt.record, known["record"])
+
+    def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
+        """Return the folder of the attempt whose number the controller gives out."""
+        attempt = folder.attempt(self._link.ask("number", **_item(folder)))
+        if self._shared:  # the controller has made it
+            with contextlib.suppress(OSError):
+                attempt.path.rmdir()
+        return attempt
+
+    def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
+        """Let a keeper do the work, and wait for its end."""
+        self._send_record(folder)
+        keeper.start_keeper(folder.path, work, grace=self._posting.grace)
+        self._wait(folder)
+        return True
+
+    def adopt(self, folder: AttemptFolder) -> bool:
+        """Wait for the end of an attempt that a keeper still holds."""
+        if not keeper.is_kept(folder.path):
+            return False
+        keeper.beat(folder.path)
+        self._wait(folder)
+        return True
+
+    def left(self) -> list[dict[str, Any]]:
+        """Return what earlier workers left here of this run, for the controller to decide about."""
+        found = []
+        for attempt in self._attempts():
+            try:
+                record = json.loads(attempt.record.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            kept = keeper.is_kept(attempt.path)
+            if self._shared and not (kept and self._is_here(record)):
+                continue
+            name, phase = self._name(attempt), record["phase"]
+            found.append({"name": name, "item": record["item"], "kept": kept, "phase": phase})
+        return found
+
+    def drop(self, names: list[str]) -> None:
+        """End and remove attempts that the controller does not want any more."""
+        for name in names:
+            folder = self._run.path / name
+            keeper.end(folder)
+            if not self._shared:
+                shutil.rmtree(folder, ignore_errors=True)
+        self._remove_empty()
+
+    def deliver(self, folder: SeedFolder) -> None:
+        """Send home all attempts of a competition and seed that have come to their end."""
+        if self._shared:
+            return
+        for attempt in folder.attempts():
+            if not keeper.is_kept(attempt.path) and attempt.record.is_file():
+                self._deliver(attempt)
+
+    def tidy(self) -> None:
+        """Deliver what is left, and remove what has been delivered."""
+        if self._shared:
+            return
+        for seed in list(self._run.seeds()):
+            self.deliver(seed)
+            for attempt in seed.attempts():
+                done = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
+                if any(path.exists() for path in done) and not keeper.is_kept(attempt.path):
+                    shutil.rmtree(attempt.path, ignore_errors=True)
+        self._remove_empty()
+
+    def home(self, folder: Path) -> str:
+        """Return where the folder of an attempt is, or will be, on the controller."""
+        return str(Path(self._posting.run) / folder.relative_to(self._run.path))
+
+    def _wait(self, folder: AttemptFolder) -> None:
+        stopping = self._link
+        try:
+            keeper.wait_for_end(
+                folder.path,
+                tend=lambda: self._tend(folder),
+                is_stopping=lambda: stopping.is_stopping,
+            )
+        finally:
+            if not keeper.is_kept(folder.path):
+                keeper.clear(folder.path)
+
+    def _tend(self, folder: AttemptFolder) -> None:
+        """Send what a running attempt has more to show, now and then."""
+        now = time.monotonic()
+        if self._shared or now - self._tended < TEND_SECONDS:
+            return
+        self._tended = now
+        name = self._name(folder)
+        with contextlib.suppress(Refused):
+            self._send_record(folder)
+            send_tails(self._link, folder.path, name, self._sent.setdefault(name, {}))
+
+    def _send_record(self, folder: AttemptFolder) -> None:
+        """Send the record of an attempt that is not over yet; what is over comes as a whole."""
+        if self._shared:
+            return
+        name, text = self._name(folder), folder.record.read_text(encoding="utf-8")
+        if self._records.get(name) != text and json.loads(text)["ending"] is None:
+            self._link.ask("record", name=name, record=text)
+            self._records[name] = text
+
+    def _deliver(self, attempt: AttemptFolder) -> None:
+        text = attempt.record.read_text(encoding="utf-8")
+        marks = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
+        if any(mark.is_file() and mark.read_text() == _sha256(text) for mark in marks):
+            return
+        record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
+        with contextlib.suppress(Refused):  # another host has the item, or it is over already
+            send_attempt(self._link, attempt.path, self._name(attempt), record.encode())
+        write_text(attempt.path / _DELIVERED, _sha256(text))
+
+    def _fetch(self, attempt: AttemptFolder, file: str) -> None:
+        path, offset = attempt.path / file, 0
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with path.open("wb") as out:
+            while data := self._link.ask(
+                "file", name=self._name(attempt), file=file, offset=offset
+            ):
+                out.write(data)
+                offset += len(data)
+
+    def _beat(self) -> None:
+        for attempt in self._attempts():
+            keeper.beat(attempt.path)
+
+    def _stop(self) -> None:
+        """Let every attempt on this machine end: its keeper looks for this file."""
+        for attempt in self._attempts():
+            if keeper.is_kept(attempt.path):
+                with contextlib.suppress(OSError):
+                    (attempt.path / ".stop").touch()
+
+    def _attempts(self) -> Iterator[AttemptFolder]:
+        for seed in self._run.seeds():
+            yield from seed.attempts()
+
+    def _is_here(self, record: dict[str, Any]) -> bool:
+        return bool(record["conditions"].get("machine") == self.machine)
+
+    def _name(self, attempt: AttemptFolder) -> str:
+        return attempt.path.relative_to(self._run.path).as_posix()
+
+    def _remove_empty(self) -> None:
+        """Remove the folders of a run in which nothing is left, and then its own."""
+        for seed in list(self._run.seeds()):
+            if not seed.attempts():
+                with contextlib.suppress(OSError):
+                    seed.lock.unlink(missing_ok=True)
+                    seed.path.rmdir()
+                    seed.path.parent.rmdir()
+        with contextlib.suppress(OSError):
+            self._run.path.rmdir()
+
+
+def sees(run: Path, token: str) -> bool:
+    """Tell whether the controller's folder of a run is seen from here, too."""
+    try:
+        return (run / ".token").read_text() == token
+    except OSError:
+        return False
+
+
+def _item(folder: SeedFolder) -> dict[str, Any]:
+    seed = int(folder.path.name.removeprefix("seed"))
+    return {"competition": folder.path.parent.name, "seed": seed}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,114 @@
+"""The conversation of a worker with its controller, on a channel beside xdist's own.
+
+The worker asks and is answered, one question at a time; the controller, unasked, sends heartbeats
+and the order to stop. Pieces of files are questions too, so that no side ever sends faster than the
+other one takes in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_mlebench.errors import InfrastructureError
+
+ANSWER, REFUSAL, BEAT, STOP = "answer", "refusal", "beat", "stop"
+_END = "end of the channel"
+
+
+class Refused(InfrastructureError):
+    """The controller does not want what a worker offers, or has not what it asks for."""
+
+
+class Link:
+    """A worker's end. On another machine (*silence* seconds are given) it ends the worker when the
+    controller is gone: what is worth keeping is kept by a process of its own."""
+
+    def __init__(self, channel: Any, *, silence: float | None = None) -> None:
+        self.is_stopping = False
+        self.on_beat: Callable[[], None] = _nothing
+        self.on_stop: Callable[[], None] = _nothing
+        self._channel = channel
+        self._answers: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._lock = threading.Lock()
+        self._heard = time.monotonic()
+        self._silence = silence
+        self._closed = False
+        channel.setcallback(self._receive, endmarker=_END)
+        if silence is not None:
+            threading.Thread(target=self._watch, name="mlebench-link", daemon=True).start()
+
+    def ask(self, question: str, **data: Any) -> Any:
+        """Ask the controller and return its answer."""
+        with self._lock:
+            try:
+                self._channel.send((question, data))
+            except OSError:
+                raise InfrastructureError("the connection to the controller is lost") from None
+            kind, answer = self._answers.get()
+        if kind == REFUSAL:
+            raise Refused(answer)
+        return answer
+
+    def close(self) -> None:
+        """Let the end of the channel mean nothing any more."""
+        self._closed = True
+
+    def _receive(self, message: Any) -> None:
+        self._heard = time.monotonic()
+        if message == _END:
+            self._lose()
+            return
+        kind, data = message
+        if kind in (ANSWER, REFUSAL):
+            self._answers.put((kind, data))
+        elif kind == BEAT:
+            self.on_beat()
+        elif kind == STOP and not self.is_stopping:
+            self.is_stopping = True
+            self.on_stop()  # first of all: this process may not live much longer
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C at a terminal would
+
+    def _lose(self) -> None:
+        self._answers.put((REFUSAL, "the connection to the controller is lost"))
+        if self._silence is not None and not self._closed:
+            os._exit(1)  # at once: whoever comes next on this machine wants our locks
+
+    def _watch(self) -> None:
+        while not self._closed:
+            time.sleep(1)
+            if time.monotonic() - self._heard > (self._silence or 0):
+                self._lose()
+
+
+def answer_questions(
+    channel: Any, answers: Mapping[str, Callable[..., Any]], *about: Any
+) -> Callable[[], None]:
+    """Answer what comes through a channel, in the thread of its gateway, until it is closed."""
+
+    def receive(message: Any) -> None:
+        question, data = message
+        try:
+            reply = (ANSWER, answers[question](*about, **data))
+        except (InfrastructureError, OSError, KeyError, ValueError, TypeError) as problem:
+            reply = (REFUSAL, f"{question}: {problem}")
+        tell(channel, *reply)
+
+    channel.setcallback(receive)
+    return channel.close  # type: ignore[no-any-return]  # execnet's channels have no types
+
+
+def tell(channel: Any, kind: str, data: Any = None) -> None:
+    """Send something to a worker, unless it is gone."""
+    with contextlib.suppress(OSError):
+        channel.send((kind, data))
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -1,0 +1,158 @@
+"""An agent as it travels: what it is, and a tar of its files, known by their sha256.
+
+The same agent makes the same tar, so that a host that has it once needs it no more. Secrets take no
+part in it: they travel by value, to the memory of workers only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import pickle
+import shutil
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.agents.content import agent_files, is_environment
+from pytest_mlebench.errors import ConfigError, InfrastructureError
+
+AGENT = "agent.pickle"  # from the controller, which the worker trusts with all it does
+PYTHON = "{python}"  # in a command: the interpreter that runs us, on whichever host
+
+
+@dataclass(frozen=True)
+class Package:
+    """An agent that is ready to travel."""
+
+    data: bytes
+    sha256: str
+
+
+def pack_agent(agent: Agent, hidden: tuple[Path, ...] = ()) -> Package:
+    """Return an agent with all of its files."""
+    buffer = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as tar,
+    ):
+        _add(tar, AGENT, _pickled(agent, tar, hidden))
+    data = buffer.getvalue()
+    return Package(data, hashlib.sha256(data).hexdigest())
+
+
+def unpack_agent(data: bytes, sha256: str, cache: Path) -> Path:
+    """Unpack an agent once, and return the folder that ``read_agent`` takes."""
+    place = agent_folder(cache, sha256)
+    if place.is_dir():
+        return place
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise InfrastructureError("the agent arrived damaged")
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".agent-", dir=cache))
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            tar.extractall(part, filter="tar")
+        part.rename(place)
+    except OSError:
+        shutil.rmtree(part, ignore_errors=True)
+        if not place.is_dir():  # else another worker was faster
+            raise
+    return place
+
+
+def agent_folder(cache: Path, sha256: str) -> Path:
+    """Return where an agent is, once it is unpacked."""
+    return cache / sha256[:32]
+
+
+def read_agent(place: Path) -> Agent:
+    """Return the agent that was unpacked, with the paths that it has here."""
+    try:
+        agent: Agent = pickle.loads((place / AGENT).read_bytes())
+    except (ImportError, AttributeError) as problem:
+        raise ConfigError(
+            f"the agent needs Python code that this host has not ({problem}): install it there"
+        ) from None
+    words = (sys.executable if word == PYTHON else _here(place, word) for word in agent.command)
+    return replace(
+        agent,
+        command=tuple(words),
+        folder=agent.folder and place / agent.folder,
+        build=agent.build and place / agent.build,
+    )
+
+
+def _here(place: Path, word: str) -> str:
+    prefix = "{files}/"
+    return str(place / word.removeprefix(prefix)) if word.startswith(prefix) else word
+
+
+def _pickled(agent: Agent, tar: tarfile.TarFile, hidden: tuple[Path, ...]) -> bytes:
+    """Return the agent with paths inside of the tar, having put its files there."""
+    roots: dict[Path, str] = {}
+    for path, name in ((agent.folder, "folder"), (agent.build, "build")):
+        if path is not None:
+            roots[path] = name
+            _add_folder(tar, path, name, agent, hidden)
+    words = [_word(word, roots, tar, number) for number, word in enumerate(agent.command)]
+    travelling = replace(
+        agent,
+        command=tuple(words),
+        folder=None if agent.folder is None else Path(roots[agent.folder]),
+        build=None if agent.build is None else Path(roots[agent.build]),
+    )
+    try:
+        return pickle.dumps(travelling, protocol=4)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        raise ConfigError(
+            f"agent {agent.name!r} is a Python function that cannot travel to other hosts: define "
+            "it in a module that is installed there, or give it a command"
+        ) from None
+
+
+def _word(word: str, roots: dict[Path, str], tar: tarfile.TarFile, number: int) -> str:
+    """Return a word of the command as it is to be on the other host."""
+    if word == sys.executable:
+        return PYTHON
+    path = Path(word)
+    if not path.is_absolute() or not path.exists():
+        return word
+    for root, name in roots.items():
+        if path.is_relative_to(root):
+            return f"{{files}}/{name}/{path.relative_to(root)}"
+    if number == 0 or not path.is_file():
+        return word  # a program of the system
+    name = f"file{number}/{path.name}"
+    _add(tar, name, path.read_bytes(), executable=os.access(path, os.X_OK))
+    return f"{{files}}/{name}"
+
+
+def _add_folder(
+    tar: tarfile.TarFile, folder: Path, name: str, agent: Agent, hidden: tuple[Path, ...]
+) -> None:
+    for inner, path in agent_files(folder, hidden):
+        if is_environment(path):
+            raise ConfigError(
+                f"agent {agent.name!r} has a virtual environment in its folder, {path}, which "
+                "cannot travel to other hosts: put what it needs into an image, or install it there"
+            )
+        if path.is_symlink():
+            link = tarfile.TarInfo(f"{name}/{inner}")
+            link.type, link.linkname = tarfile.SYMTYPE, str(path.readlink())
+            tar.addfile(link)
+        elif path.is_file():
+            executable = os.access(path, os.X_OK)
+            _add(tar, f"{name}/{inner}", path.read_bytes(), executable=executable)
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes, *, executable: bool = False) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    entry.mode = 0o755 if executable else 0o644
+    tar.addfile(entry, io.BytesIO(data))

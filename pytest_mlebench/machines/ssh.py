@@ -1,0 +1,151 @@
+"""Reaching a machine by ssh: the words for the command, and a first look at what is there."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pytest_mlebench.machines.hosts_file import Machine
+
+CONNECT_SECONDS = 10
+LOOK_SECONDS = 60
+KEEPALIVES = 3  # unanswered ones, after which ssh ends the connection (man ssh_config)
+CLOCK_SECONDS = 30.0  # by which two hosts may differ without making durations look wrong
+PACKAGES = ("pytest-mlebench", "pytest-xdist", "execnet", "pytest")
+
+# What is run on the other side: the standard library only, for ours may not be there.
+_LOOK = """
+import importlib.metadata, json, os, platform, shutil, sys, time
+folder = os.path.join(os.path.expanduser("~"), sys.argv[1])
+os.makedirs(folder, mode=0o700, exist_ok=True)
+versions = {}
+for name in sys.argv[2:]:
+    try:
+        versions[name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        versions[name] = None
+print(json.dumps({
+    "python": platform.python_version(), "versions": versions, "time": time.time(),
+    "host": platform.node(), "free": shutil.disk_usage(folder).free, "folder": folder,
+}))
+"""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a first look at a machine has found."""
+
+    machine: Machine
+    problems: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def ssh_words(machine: Machine, keepalive: float) -> list[str]:
+    """Return what ssh is given before the command: options, and the host."""
+    interval = max(1, int(keepalive / (KEEPALIVES + 1)))
+    options = {
+        "BatchMode": "yes",  # a question nobody can answer would wait for ever
+        "ConnectTimeout": CONNECT_SECONDS,
+        "ServerAliveInterval": interval,
+        "ServerAliveCountMax": KEEPALIVES,
+    }
+    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+    return [*words, *machine.ssh]
+
+
+def execnet_spec(machine: Machine, keepalive: float, name: str) -> str:
+    """Return the words with which execnet starts a worker on a machine."""
+    parts = (
+        f"ssh={' '.join(ssh_words(machine, keepalive))}",
+        f"python={machine.python}",
+        f"chdir={machine.folder}",
+        f"id={name}",
+        "execmodel=main_thread_only",
+    )
+    return "//".join(parts)
+
+
+def run_there(
+    machine: Machine, keepalive: float, *words: str, data: bytes = b"", seconds: float | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command on a machine."""
+    command = ["ssh", *ssh_words(machine, keepalive), shlex.join(words)]
+    return subprocess.run(command, input=data, capture_output=True, timeout=seconds, check=False)
+
+
+def look_at(machine: Machine, keepalive: float, expected: dict[str, str]) -> Look:
+    """Look whether a machine can be reached and has what a session needs, in these versions."""
+    words = (machine.python, "-c", _LOOK, machine.folder, *PACKAGES)
+    began = time.time()
+    try:
+        done = run_there(machine, keepalive, *words, seconds=LOOK_SECONDS)
+    except subprocess.TimeoutExpired:
+        return Look(machine, (f"does not answer within {LOOK_SECONDS} s",))
+    if done.returncode != 0:
+        return Look(machine, (_why(machine, done),))
+    try:
+        facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return Look(machine, ("answers with something else than asked for: is its shell silent?",))
+    return Look(machine, tuple(_problems(facts, expected, began, time.time())), facts)
+
+
+def at_once(machines: Iterable[Machine], look: Callable[[Machine], T]) -> list[T]:
+    """Look at all machines at the same time."""
+    wanted = list(machines)
+    with ThreadPoolExecutor(max_workers=max(1, len(wanted))) as pool:
+        return list(pool.map(look, wanted))
+
+
+def _why(machine: Machine, done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines()]
+    said = next((line for line in reversed(lines) if line), f"exit status {done.returncode}")
+    if done.returncode == 255:  # of ssh itself (man ssh)
+        return f"cannot be reached: {said}"
+    if done.returncode == 127:  # of a shell that knows no such command
+        return f"has no {machine.python}: run pytest-mlebench hosts setup"
+    return f"cannot run {machine.python}: {said}"
+
+
+def _problems(
+    facts: dict[str, Any], expected: dict[str, str], began: float, ended: float
+) -> list[str]:
+    """Return what is not as it has to be."""
+    found = []
+    ours = ".".join(expected["python"].split(".")[:2])
+    if ".".join(facts["python"].split(".")[:2]) != ours:
+        found.append(f"has Python {facts['python']}, and we {expected['python']}: use {ours} there")
+    for name in PACKAGES[:3]:
+        there = facts["versions"].get(name)
+        if there is None:
+            found.append(f"has no {name}: run pytest-mlebench hosts setup")
+        elif there != expected[name]:
+            found.append(
+                f"has {name} {there}, and we {expected[name]}: run pytest-mlebench hosts setup"
+            )
+    apart = max(began - facts["time"], facts["time"] - ended)
+    if apart > CLOCK_SECONDS:
+        found.append(f"has a clock that is {apart:.0f} s apart from ours: set it right (NTP)")
+    return found
+
+
+def own_versions() -> dict[str, str]:
+    """Return the versions here of what has to be the same everywhere."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found

@@ -1,0 +1,123 @@
+"""Which machine has an item's attempt, so that no other one begins it at the same time.
+
+An attempt goes on for its grace when its connection is lost. Until that is certainly over, or the
+machine itself says that it has ended, the item belongs to that machine alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+
+from pytest_mlebench._files import write_text
+from pytest_mlebench.attempts.record import Run, read_attempts
+from pytest_mlebench.attempts.results import item_of
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.reports.results import ItemKey
+
+MARGIN_SECONDS = 5.0  # beyond the grace, for the attempt to take itself down
+HEAD_START_SECONDS = 15.0  # for a machine to say that it has an attempt, when a run is resumed
+_NOT_OVER = ("created", "waiting", "running")
+
+
+@dataclass(frozen=True)
+class Held:
+    """An attempt that a machine has."""
+
+    machine: str
+    attempt: str  # COMPETITION/seedK/attemptN
+    until: float | None  # of the monotonic clock; None while the machine is there
+
+
+class Custody:
+    """The attempts that machines have, by item."""
+
+    def __init__(self, run: RunFolder, grace: float) -> None:
+        self._run = run
+        self._grace = grace
+        self._held: dict[ItemKey, Held] = {}
+        self._last_beat = time.monotonic()
+
+    def machine_of(self, key: ItemKey) -> str | None:
+        """Return the machine that an item belongs to, if it belongs to one."""
+        held = self._held.get(key)
+        return None if held is None else held.machine
+
+    def allows(self, machine: str, attempt: str) -> bool:
+        """Tell whether a machine may write into the folder of an attempt."""
+        return any(
+            held.machine == machine and held.attempt == attempt for held in self._held.values()
+        )
+
+    def beat(self) -> None:
+        """Take note that all machines have just been told that we are there, also on disk."""
+        self._last_beat = time.monotonic()
+        write_text(self._run.path / ".beat", json.dumps({"grace": self._grace}))
+
+    def take(self, key: ItemKey, machine: str, attempt: str) -> None:
+        """Give an item to a machine that is connected."""
+        self._held[key] = Held(machine, attempt, None)
+
+    def release(self, key: ItemKey) -> None:
+        """Let an item belong to nobody any more."""
+        self._held.pop(key, None)
+
+    def lose(self, machine: str) -> None:
+        """Start the grace of everything that a machine has."""
+        until = self._last_beat + self._grace + MARGIN_SECONDS
+        for key, held in self._held.items():
+            if held.machine == machine and held.until is None:
+                self._held[key] = replace(held, until=until)
+
+    def absent_machines(self) -> set[str]:
+        """Return the machines that have attempts and are not there."""
+        return {held.machine for held in list(self._held.values()) if held.until is not None}
+
+    def found(self, machine: str, there: set[str]) -> list[ItemKey]:
+        """Take in what attempts a machine says that it has; return the items that it has lost."""
+        lost = [
+            key
+            for key, held in self._held.items()
+            if held.machine == machine and held.until is not None and held.attempt not in there
+        ]
+        for key, held in list(self._held.items()):
+            if key in lost:
+                self._give_up(key, f"{machine} was lost, and the attempt with it")
+            elif held.machine == machine and held.attempt in there:
+                self._held[key] = replace(held, until=None)
+        return lost
+
+    def expire(self) -> list[ItemKey]:
+        """Let go of what has outlived its grace, and return those items."""
+        now = time.monotonic()
+        over = [key for key, held in self._held.items() if held.until and held.until < now]
+        for key in over:
+            self._give_up(key, f"{self._held[key].machine} was lost for longer than the grace")
+        return over
+
+    def resume(self) -> None:
+        """Read which machines may still have attempts of an earlier session of the run."""
+        try:
+            beat = self._run.path / ".beat"
+            grace = float(json.loads(beat.read_text())["grace"])
+            passed = time.time() - beat.stat().st_mtime
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+        now = time.monotonic()
+        until = max(now + grace + MARGIN_SECONDS - max(0.0, passed), now + HEAD_START_SECONDS)
+        for run in self._unfinished():
+            name = run.folder.relative_to(self._run.path).as_posix()
+            machine = run.record.conditions.machine or ""
+            self._held[item_of(run.record)] = Held(machine, name, until)
+
+    def _unfinished(self) -> list[Run]:
+        runs = [run for seed in self._run.seeds() for run in read_attempts(seed)]
+        return [run for run in runs if run.phase in _NOT_OVER and run.record.conditions.machine]
+
+    def _give_up(self, key: ItemKey, why: str) -> None:
+        """Write down that an attempt has ended without a result."""
+        held = self._held.pop(key)
+        for run in read_attempts(self._run.seed(key.competition, key.seed)):
+            if run.folder == self._run.path / held.attempt and run.phase in _NOT_OVER:
+                run.enter("error", error=why)

@@ -1,0 +1,330 @@
+"""A session on several machines: who takes part, which item goes where, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_mlebench._files import write_text
+from pytest_mlebench._references import referenced_names
+from pytest_mlebench._units import show_duration
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.machines.hosts_file import Machines
+from pytest_mlebench.machines.link import BEAT, tell
+from pytest_mlebench.machines.packing import Package, pack_agent
+from pytest_mlebench.machines.posting import KEY, Posting
+from pytest_mlebench.machines.ssh import at_once, look_at, own_versions
+from pytest_mlebench.plugin.custody import Custody
+from pytest_mlebench.plugin.distribution import LOSSES, Distribution
+from pytest_mlebench.plugin.host_desk import HostDesk
+from pytest_mlebench.plugin.results_log import ResultsLog
+from pytest_mlebench.plugin.session import MleSession
+from pytest_mlebench.plugin.settings import WORKER_KEY
+from pytest_mlebench.reports.results import ItemKey
+
+if TYPE_CHECKING:
+    from pytest_mlebench.machines.membership import Membership
+
+STOP_SECONDS = 60.0  # for the machines to say that everything there has ended
+BEATS = 6  # within a grace or a keepalive, at least
+LONGEST_BEAT = 10.0  # seconds
+RECONNECTIONS = 50  # of an attempt that goes on without us, before something else must be wrong
+_THERE_ALREADY, _PREPARED_THERE, _ANYWHERE = range(3)  # how much a machine should run an item
+
+
+class Fleet(Distribution):
+    """The machines of a session."""
+
+    def __init__(self, session: MleSession, log: ResultsLog, machines: Machines) -> None:
+        super().__init__(session, log)
+        self.machines = machines
+        self._package = _pack(session)
+        self._reachable: set[str] = set()
+        self._desk: HostDesk | None = None  # from here on there once the run's folder is
+        self._members: Membership | None = None
+        self._token = ""
+        self._prepared: dict[str, set[str]] = {}  # competitions, by machine
+        self._images: dict[str, str] = {}  # digests, by machine
+        self._workers: list[Any] = []
+        self._ended: set[Any] = set()
+        self._change = threading.Condition()
+        self._over = threading.Event()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Look at all machines, and refuse what cannot work before anything runs."""
+        super().pytest_sessionstart(session)
+        if self._elastic is not None:
+            self._look_at_machines()
+            self._internals.replace_node_manager(self._begin)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker what it needs on its machine."""
+        super().pytest_configure_node(node)
+        self._workers.append(node)
+        sent = self.session.settings.to_dict() | {"reports": [], "baseline": None}
+        node.workerinput[WORKER_KEY] = sent | {"store": node.mle_slot.machine.data or ""}
+        node.workerinput[KEY] = self._posting(node.machine).to_dict()
+
+    @pytest.hookimpl(tryfirst=True)  # xdist's own is the loop
+    def pytest_runtestloop(self) -> None:
+        """Begin to watch who is there."""
+        if self._members is not None:
+            self._members.start_watching()
+
+    @pytest.hookimpl
+    def pytest_keyboard_interrupt(self) -> None:
+        """End everything on every machine, and say so."""
+        self._over.set()
+        if self._members is None:
+            return
+        self._members.end()
+        super().pytest_keyboard_interrupt()
+        there = [node for node in self._workers if node.mle_slot.worker is node]
+        with self._change:
+            self._change.wait_for(lambda: self._ended.issuperset(there), timeout=STOP_SECONDS)
+        ended = {node.machine for node in there if node in self._ended}
+        silent = ({node.machine for node in there} - ended) | self._custody.absent_machines()
+        if ended:
+            self.say(f"everything has ended on {', '.join(sorted(ended))}")
+        if silent:
+            grace = show_duration(self.session.settings.grace)
+            names = ", ".join(sorted(silent))
+            self.say(f"{names} could not be told: attempts there end themselves within {grace}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Stop connecting and beating."""
+        self._over.set()
+        if self._members is not None:
+            self._members.end()
+        super().pytest_unconfigure()
+
+    def say(self, text: str) -> None:
+        """Print a line about the machines."""
+        reporter = self.session.config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(f"mle-bench: {text}")
+
+    def rank(self, nodeid: str, worker: Any) -> int | None:
+        """Keep an item where its attempt is; else prefer a machine that has the data."""
+        key = self.log.key_of(nodeid)
+        if key is None:
+            return _ANYWHERE
+        owner = self._custody.machine_of(key)
+        if owner is not None:
+            return _THERE_ALREADY if owner == worker.machine else None
+        there = self._prepared.get(worker.machine, set())
+        return _PREPARED_THERE if key.competition in there else _ANYWHERE
+
+    def is_lost(self, nodeid: str, worker: Any) -> bool:
+        """Leave an item with the machine that may still have its attempt; else count the loss."""
+        key = self.log.key_of(nodeid)
+        if key is None or self._custody.machine_of(key) != worker.machine:
+            return super().is_lost(nodeid, worker)
+        self._losses[f"{nodeid} goes on"] += 1
+        return self._losses[f"{nodeid} goes on"] >= RECONNECTIONS
+
+    def is_done(self, nodeid: str) -> None:
+        """Let an item that is over belong to nobody."""
+        if (key := self.log.key_of(nodeid)) is not None:
+            self._custody.release(key)
+
+    def replace(self, worker: Any) -> bool:
+        """Try to reach the machine of a lost worker again."""
+        if self._members is None:
+            return False
+        comes = self._members.lose(worker)
+        if not self._members.connected(worker.machine):
+            self._custody.lose(worker.machine)
+        return comes
+
+    def answers(self) -> Mapping[str, Callable[..., Any]]:
+        """Return what workers may ask for."""
+        desk = {} if self._desk is None else self._desk.answers()
+        own: dict[str, Callable[..., Any]] = {
+            "greet": self._greet,
+            "refuse": self._refuse,
+            "ended": self._note_end,
+        }
+        return {**super().answers(), **desk, **own}
+
+    @property
+    def _custody(self) -> Custody:
+        if self._desk is None:
+            raise RuntimeError("the run is not open")
+        return self._desk.custody
+
+    def _look_at_machines(self) -> None:
+        versions = own_versions()
+        looks = at_once(
+            self.machines.machines,
+            lambda machine: look_at(machine, self.machines.keepalive, versions),
+        )
+        problems = [f"{each.machine}: {text}" for each in looks for text in each.problems]
+        self._reachable = {each.machine.name for each in looks if not each.problems}
+        if problems and (self.session.settings.hosts_missing == "fail" or not self._reachable):
+            count = len(looks) - len(self._reachable)
+            head = f"{self.machines.path}: {count} of {len(looks)} hosts cannot take part:"
+            raise pytest.UsageError("\n  ".join((head, *problems)))
+        self.session.notes += [f"host {problem}" for problem in problems]
+
+    def _begin(self, manager: Any, putevent: Any) -> list[Any]:
+        """Connect to the machines; called by xdist when the run's folder is open."""
+        from pytest_mlebench.machines.membership import Membership  # late on purpose: with xdist
+
+        settings, elastic = self.session.settings, self._elastic
+        if elastic is None:
+            raise RuntimeError("xdist has no session")
+        custody = Custody(settings.run, settings.grace)
+        custody.resume()
+        self._token = _token(settings.run.path / ".token")
+        self._desk = HostDesk(settings.run, custody, self._package, self._item_of, self._given_to)
+        self._members = Membership(
+            machines=self.machines,
+            arguments=_arguments(self.session.config, settings.agent),
+            elastic=elastic,
+            say=self.say,
+            look=self._look_around,
+            wait_seconds=settings.grace,
+        )
+        threading.Thread(target=self._beat, name="mlebench-beat", daemon=True).start()
+        warn = settings.hosts_missing == "warn"
+        workers = self._members.begin(manager, putevent, self._reachable, warn=warn)
+        self._refuse_different_images(manager)
+        return workers
+
+    def _refuse_different_images(self, manager: Any) -> None:
+        if len(set(self._images.values())) > 1:
+            manager.teardown_nodes()
+            found = "; ".join(f"{name} has {image}" for name, image in self._images.items())
+            raise pytest.UsageError(
+                f"the hosts have different images of agent {self.session.shown_agent!r} "
+                f"({found}): pull or load the same one everywhere"
+            )
+
+    def _posting(self, machine: str) -> Posting:
+        agent, settings = self.session.agent, self.session.settings
+        return Posting(
+            machine=machine,
+            run=str(settings.run_path.absolute()),
+            token=self._token,
+            grace=settings.grace,
+            silence=self.machines.keepalive,
+            agent_sha256=self._package.sha256,
+            agent_size=len(self._package.data),
+            identity=dict(self.session.identity(agent).facts),
+            secrets=_secrets(agent),
+        )
+
+    def _beat(self) -> None:
+        """Tell all machines again and again that we are there; in a thread of its own."""
+        shortest = min(self.session.settings.grace, self.machines.keepalive) / BEATS
+        while True:
+            for channel in list(self._channels):
+                tell(channel, BEAT)
+            self._custody.beat()
+            if self._over.wait(min(shortest, LONGEST_BEAT)):
+                return
+
+    def _look_around(self) -> None:
+        """Give back what has outlived its grace; every second."""
+        self._count_losses(self._custody.expire())
+
+    def _count_losses(self, keys: list[ItemKey]) -> None:
+        elastic = self._elastic
+        for key in keys:
+            nodeid = self.log.nodeid_of(key)
+            if nodeid is None or elastic is None:
+                continue
+            self._losses[nodeid] += 1
+            if self._losses[nodeid] >= LOSSES:
+                lost = SimpleNamespace(gateway=SimpleNamespace(id="of a lost host"))
+                elastic.give_up(nodeid, lost)
+        if keys and elastic is not None and elastic.scheduler.collection is not None:
+            elastic.scheduler.schedule()
+
+    def _item_of(self, worker: Any) -> ItemKey | None:
+        scheduler = None if self._elastic is None else self._elastic.scheduler
+        nodeid = None if scheduler is None else scheduler.item_of(worker)
+        return None if nodeid is None else self.log.key_of(nodeid)
+
+    def _given_to(self, key: ItemKey) -> str | None:
+        """Return the machine whose worker has an item now, if one has."""
+        there = (node for node in list(self._workers) if self._item_of(node) == key)
+        return next((node.machine for node in there), None)
+
+    def _greet(self, node: Any, facts: Mapping[str, Any], left: list[dict[str, Any]]) -> list[str]:
+        """Take a machine in; called in the thread of its connection."""
+        if self._desk is None or self._members is None:
+            raise RuntimeError("the run is not open")
+        unwanted = self._desk.unwanted(node.machine, left)
+        lost = self._custody.found(node.machine, {each["name"] for each in left} - set(unwanted))
+        self._prepared[node.machine] = set(facts["prepared"])
+        if facts["image"] is not None:
+            self._images[node.machine] = facts["image"]
+        self._members.soon(partial(self._members.greet, node, facts["slots"]))
+        self._members.soon(partial(self._count_losses, lost))
+        return unwanted
+
+    def _refuse(self, node: Any, problems: list[str]) -> None:
+        if self._members is not None:
+            self._members.soon(partial(self._members.refuse, node, problems))
+
+    def _note_end(self, node: Any) -> None:
+        with self._change:
+            self._ended.add(node)
+            self._change.notify_all()
+
+
+def _pack(session: MleSession) -> Package:
+    """Return the agent, ready to travel, or refuse what cannot travel."""
+    if session.agent_is_overridden:
+        raise ConfigError(
+            "--mle-hosts cannot send the agent of a conftest.py to other hosts: declare it in an "
+            "agent.toml and name it with --mle-agent"
+        )
+    if session.settings.tests:
+        raise ConfigError(
+            f"--mle-hosts runs the built-in suite only, given: {' '.join(session.settings.tests)}: "
+            "leave the paths out, or run them with -n on one host"
+        )
+    own = [each for each in session.settings.ids if not session.registry.is_builtin(each)]
+    if own:
+        raise ConfigError(
+            f"--mle-hosts cannot send competitions of your own to other hosts: {', '.join(own[:3])}"
+        )
+    agent = session.agent
+    agent.environment()  # what it refers to has to be set here, and travels by value
+    agent.model_keys()
+    return pack_agent(agent, session.settings.hidden)
+
+
+def _secrets(agent: Agent) -> dict[str, str]:
+    names = {name for value in agent.env.values() for name in referenced_names(value)}
+    names |= {name for upstream in agent.models for name in upstream.references()}
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def _token(path: Any) -> str:
+    """Return what tells this run from all others, made once."""
+    if not path.is_file():
+        write_text(path, secrets.token_hex(16))
+    text: str = path.read_text()
+    return text
+
+
+def _arguments(config: pytest.Config, agent: str) -> list[str]:
+    """Return what the workers' sessions are given: what was typed, and the agent."""
+    typed = [str(each) for each in config.invocation_params.args]
+    return [*typed, f"--mle-agent={agent}", "-p", "no:cacheprovider"]

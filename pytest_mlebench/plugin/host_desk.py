@@ -1,0 +1,132 @@
+"""What workers on other machines ask the controller, and what it answers.
+
+Every question is answered in the thread of its worker's connection, all of them under one lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pytest_mlebench._files import write_text
+from pytest_mlebench.attempts.record import Run, read_attempt, read_attempts
+from pytest_mlebench.attempts.results import item_of
+from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.layout import AttemptFolder, RunFolder
+from pytest_mlebench.machines.delivery import PIECE_BYTES, Incoming, delivered_files
+from pytest_mlebench.machines.packing import Package
+from pytest_mlebench.plugin.custody import Custody
+from pytest_mlebench.reports.results import ItemKey
+
+OVER = ("collected", "graded")
+
+
+class HostDesk:
+    """Give out the agent, numbers and what is known; take in what attempts leave."""
+
+    def __init__(
+        self,
+        run: RunFolder,
+        custody: Custody,
+        package: Package,
+        item_of_worker: Callable[[Any], ItemKey | None],
+        given_to: Callable[[ItemKey], str | None],
+    ) -> None:
+        self.lock = threading.RLock()
+        self.custody = custody
+        self._run = run
+        self._package = package
+        self._item_of_worker = item_of_worker
+        self._given_to = given_to  # the machine whose worker has an item, begun or not
+        self._incoming = Incoming(run)
+        self._incoming.discard()
+
+    def answers(self) -> Mapping[str, Callable[..., Any]]:
+        """Return what workers may ask for, and who answers."""
+        take: dict[str, Callable[..., None]] = {
+            "record": self._record,
+            "tail": self._incoming.tail,
+            "piece": self._incoming.piece,
+            "place": self._incoming.place,
+        }
+        return {
+            "agent": self._agent,
+            "known": self._known,
+            "file": self._file,
+            "number": self._number,
+            **{name: partial(self._if_theirs, act) for name, act in take.items()},
+        }
+
+    def unwanted(self, machine: str, left: list[dict[str, Any]]) -> list[str]:
+        """Take in what a machine has of earlier workers, and return what it shall remove."""
+        unwanted = []
+        with self.lock:
+            for attempt in left:
+                key = ItemKey.from_dict(attempt["item"], f"an attempt on {machine}")
+                owner = self.custody.machine_of(key) or self._given_to(key)
+                alive = attempt["kept"] or attempt["phase"] in OVER
+                if not alive or owner not in (None, machine) or self._is_over(key):
+                    unwanted.append(attempt["name"])
+                else:
+                    self.custody.take(key, machine, attempt["name"])
+        return unwanted
+
+    def _is_over(self, key: ItemKey) -> bool:
+        return any(run.is_over and item_of(run.record) == key for run in self._attempts(key))
+
+    def _attempts(self, key: ItemKey) -> list[Run]:
+        return read_attempts(self._run.seed(key.competition, key.seed))
+
+    def _if_theirs(self, act: Callable[..., None], node: Any, name: str, **data: Any) -> None:
+        """Do something to an attempt that the worker's machine has; to no other."""
+        with self.lock:
+            if not self.custody.allows(node.machine, name):
+                raise InfrastructureError(f"{name} does not belong to {node.machine} any more")
+        act(name, **data)
+
+    def _agent(self, _node: Any, offset: int) -> bytes:
+        return self._package.data[offset : offset + PIECE_BYTES]
+
+    def _known(self, _node: Any, competition: str, seed: int) -> list[dict[str, Any]]:
+        """Return the attempts that are over, those without a grade with their files' names."""
+        found = []
+        for run in read_attempts(self._run.seed(competition, seed)):
+            if run.is_over:
+                files = [] if run.phase == "graded" else delivered_files(run.folder)
+                names = [path.relative_to(run.folder).as_posix() for path in files]
+                record = AttemptFolder(run.folder).record.read_text(encoding="utf-8")
+                found.append({"number": run.attempt, "record": record, "files": names})
+        return found
+
+    def _file(self, _node: Any, name: str, file: str, offset: int) -> bytes:
+        folder = self._incoming.attempt(name).path
+        if file not in {path.relative_to(folder).as_posix() for path in delivered_files(folder)}:
+            raise InfrastructureError(f"{name} has no file {file}")
+        with (folder / file).open("rb") as source:
+            source.seek(offset)
+            return source.read(PIECE_BYTES)
+
+    def _number(self, node: Any, competition: str, seed: int) -> int:
+        """Give out the number of a new attempt, which from now on belongs to that machine."""
+        key = self._item_of_worker(node)
+        if key is None or (key.competition, key.seed) != (competition, seed):
+            raise InfrastructureError(f"{node.machine} has not been given {competition}/seed{seed}")
+        with self.lock:
+            owner = self.custody.machine_of(key)
+            if owner not in (None, node.machine):
+                raise InfrastructureError(f"{competition}/seed{seed} belongs to {owner}")
+            folder = self._run.seed(competition, seed)
+            attempt = folder.next_attempt()
+            attempt.path.mkdir(mode=0o700, parents=True)
+            name = attempt.path.relative_to(self._run.path).as_posix()
+            self.custody.take(key, node.machine, name)
+        return attempt.number
+
+    def _record(self, name: str, record: str) -> None:
+        folder = self._incoming.attempt(name)
+        known = read_attempt(folder.path)
+        if known is not None and known.is_over:
+            raise InfrastructureError(f"{name} is over")
+        write_text(folder.record, record)

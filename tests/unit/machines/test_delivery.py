@@ -1,0 +1,104 @@
+"""Files that come from a host: whole or not at all, and nowhere but in their attempt's folder."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.machines.delivery import (
+    PIECE_BYTES,
+    Incoming,
+    delivered_files,
+    send_attempt,
+    send_tails,
+)
+
+NAME = "demo/seed0/attempt1"
+
+
+class Wire:
+    """A link whose other end is in this process."""
+
+    def __init__(self, incoming: Incoming) -> None:
+        self.incoming = incoming
+        self.asked: list[str] = []
+
+    def ask(self, question: str, **data: Any) -> Any:
+        self.asked.append(question)
+        return getattr(self.incoming, question)(**data)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> RunFolder:
+    (tmp_path / "home" / NAME).mkdir(parents=True)
+    return RunFolder(tmp_path / "home")
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Path:
+    folder = tmp_path / "there"
+    (folder / "artefacts").mkdir(parents=True)
+    (folder / "home").mkdir()
+    (folder / "home" / "work").write_text("workspace")
+    (folder / "run.log").write_text("one\n")
+    (folder / "empty").write_text("")
+    (folder / "artefacts" / "model.bin").write_bytes(b"x" * (PIECE_BYTES + 7))
+    (folder / "artefacts" / "link").symlink_to("/etc/passwd")
+    (folder / ".beat").write_text("")
+    (folder / "record.json").write_text("{}")
+    return folder
+
+
+def test_all_files_of_an_attempt_arrive_and_the_record_last(home: RunFolder, attempt: Path) -> None:
+    (home.path / NAME / "run.log").write_text("on")
+    send_attempt(Wire(Incoming(home)), attempt, NAME, b'{"phase": "graded"}')  # type: ignore[arg-type]  # a link
+    target = home.path / NAME
+    found = sorted(str(p.relative_to(target)) for p in target.rglob("*") if p.is_file())
+    assert found == ["artefacts/model.bin", "empty", "record.json", "run.log"]
+    assert (target / "run.log").read_text() == "one\n"
+    assert (target / "record.json").read_text() == '{"phase": "graded"}'
+    assert not (home.path / ".incoming").exists()
+
+
+def test_links_workspaces_and_hidden_files_stay_where_they_are(attempt: Path) -> None:
+    names = {path.name for path in delivered_files(attempt)}
+    assert names == {"run.log", "empty", "model.bin"}
+
+
+def test_damaged_files_are_not_put_into_place(home: RunFolder) -> None:
+    incoming = Incoming(home)
+    incoming.piece(NAME, "submission.csv", 0, b"damaged")
+    digest = hashlib.sha256(b"whole").hexdigest()
+    with pytest.raises(InfrastructureError, match=r"submission\.csv arrived damaged"):
+        incoming.place(NAME, {"submission.csv": digest})
+    assert not (home.path / NAME / "submission.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["../x/seed0/attempt1", "demo/seed0", "demo/seed0/attempt1/x", ""])
+def test_a_host_cannot_name_another_folder(home: RunFolder, name: str) -> None:
+    with pytest.raises(InfrastructureError, match="not an attempt"):
+        Incoming(home).piece(name, "file", 0, b"")
+
+
+@pytest.mark.parametrize("file", ["../record.json", "/etc/passwd", "a/../../b", "", "a//b", "a/."])
+def test_a_host_cannot_write_outside_of_an_attempt(home: RunFolder, file: str) -> None:
+    with pytest.raises(InfrastructureError, match="not a file of an attempt"):
+        Incoming(home).piece(NAME, file, 0, b"")
+    with pytest.raises(InfrastructureError, match="not a file of an attempt"):
+        Incoming(home).tail(NAME, file, 0, b"")
+
+
+def test_a_growing_file_comes_as_it_grows(home: RunFolder, attempt: Path) -> None:
+    wire, sent = Wire(Incoming(home)), dict[str, int]()
+    send_tails(wire, attempt, NAME, sent)  # type: ignore[arg-type]  # a link
+    with (attempt / "run.log").open("a") as log:
+        log.write("two\n")
+    send_tails(wire, attempt, NAME, sent)  # type: ignore[arg-type]  # a link
+    send_tails(wire, attempt, NAME, sent)  # type: ignore[arg-type]  # a link
+    assert (home.path / NAME / "run.log").read_text() == "one\ntwo\n"
+    assert wire.asked == ["tail", "tail"]
