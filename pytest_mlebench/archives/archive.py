@@ -13,18 +13,20 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from pytest_mlebench._files import atomic_file
 from pytest_mlebench.archives.damage import damage, missing_member
-from pytest_mlebench.archives.deflate import in_blocks
+from pytest_mlebench.archives.deflate import in_blocks, in_threads
 from pytest_mlebench.archives.entries import MAX_ENTRIES, Entry, check_entries, check_total
 from pytest_mlebench.archives.seven_zip_reader import extract_7z, names_in_7z, read_from_7z
 from pytest_mlebench.archives.seven_zip_writer import write_files
 from pytest_mlebench.archives.unzip import unzip
 from pytest_mlebench.archives.zip_members import ZipMember, packed_reader
-from pytest_mlebench.archives.zip_writer import ZipWriter, file_blocks
+from pytest_mlebench.archives.zip_writer import SmallFile, ZipWriter, file_blocks, read_small
 from pytest_mlebench.errors import PreparationError
 
 Kind = Literal["zip", "7z", "tar"]
@@ -32,6 +34,7 @@ Members = Path | Mapping[str, Path] | Mapping[str, ZipMember] | Mapping[str, Pat
 
 BUFFER_BYTES = 4 << 20
 CHUNK_BYTES = 1 << 20
+FILES_AHEAD = 16  # that a thread reads and packs at a time, small ones
 
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -122,9 +125,12 @@ def write_zip(target: Path, files: Members, *, prefix: str = "", compress: bool 
         packed_reader() as reader,
     ):
         writer = ZipWriter(file)
-        for name, source in sorted(_by_name(files).items()):
+        read = partial(_read_some, compress=compress)
+        for name, source, small in chain.from_iterable(in_threads(read, _some_each(files))):
             if isinstance(source, ZipMember):
                 writer.copy(prefix + name, source, reader.read(source))
+            elif small is not None:
+                writer.add_small(prefix + name, small)
             else:
                 size = source.stat().st_size
                 writer.add(prefix + name, file_blocks(source), size, compress=compress)
@@ -173,17 +179,42 @@ def write_7z(
         write_files(file, named, compress=compress)
 
 
+def _some_each(files: Members) -> Iterator[list[tuple[str, Path | ZipMember]]]:
+    """Yield files by their names in a zip, sorted, some at a time."""
+    rest = iter(sorted(_by_name(files).items()))
+    while some := list(islice(rest, FILES_AHEAD)):
+        yield some
+
+
+def _read_some(
+    some: list[tuple[str, Path | ZipMember]], *, compress: bool
+) -> list[tuple[str, Path | ZipMember, SmallFile | None]]:
+    """Return files with what is to be written of them, if they are small."""
+    return [
+        (name, source, read_small(source, compress=compress) if isinstance(source, Path) else None)
+        for name, source in some
+    ]
+
+
 def _by_name(files: Path | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(files, Mapping):
         return {**files}
     folder = Path(files)
     if not folder.is_dir():
         raise PreparationError(f"{folder}: no such folder to pack")
-    return {
-        path.relative_to(folder).as_posix(): path
-        for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink()
-    }
+    return {path[len(str(folder)) + 1 :]: Path(path) for path in _below(str(folder))}
+
+
+def _below(folder: str) -> Iterator[str]:
+    """Yield the files in a folder and those below it, by what the folders say of them."""
+    folders = [folder]
+    for each in folders:
+        with os.scandir(each) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry.path
 
 
 def _extract_tar(archive: Path, target: Path) -> None:

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import ModuleType
+from typing import TypeVar
 
 from pytest_mlebench.limits import host_cpus
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 BLOCK_BYTES = 1 << 20
+MAX_THREADS = 16  # more would wait for the one that writes
 RAW = -zlib.MAX_WBITS  # deflate without a header of its own, as archives have it
 FASTEST = 1  # of zlib's levels
 ISAL_LEVEL = 2  # of 0 to 3: as fast as 1, and smaller
@@ -35,16 +41,21 @@ DeflateError: tuple[type[Exception], ...] = (zlib.error, fast_zlib.error)
 
 def deflated(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a stream of blocks, packed by several threads (which zlib lets run side by side)."""
-    workers = host_cpus()
-    ahead: deque[Future[bytes]] = deque()
+    yield from in_threads(partial(packed, last=False), blocks)
+    yield packed(b"")
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yield what a function makes of each item, in their order; a few are made ahead."""
+    workers = min(host_cpus(), MAX_THREADS)
+    ahead: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        for block in blocks:
-            ahead.append(pool.submit(packed, block, last=False))
+        for item in items:
+            ahead.append(pool.submit(function, item))
             if len(ahead) > 2 * workers:
                 yield ahead.popleft().result()
         for future in ahead:
             yield future.result()
-    yield packed(b"")
 
 
 def in_blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:

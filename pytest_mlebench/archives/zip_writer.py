@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import struct
 import zipfile
@@ -76,6 +77,34 @@ class _Entry:
         return ENTRY.pack(b"PK\x01\x02", *what, *rest) + self.name + extra
 
 
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A file in memory, packed."""
+
+    method: int
+    checksum: int
+    size: int
+    content: bytes
+
+
+def small_file(data: bytes, *, compress: bool) -> SmallFile:
+    """Return a file to be added."""
+    method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    return SmallFile(method, crc32(data), len(data), packed(data) if compress else data)
+
+
+def read_small(path: Path, *, compress: bool) -> SmallFile | None:
+    """Return a file to be added, or none if it is too large to be in memory."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, size) if size <= BLOCK_BYTES else b""
+    finally:
+        os.close(descriptor)
+    # One that changes meanwhile is left to who reads to its end.
+    return small_file(data, compress=compress) if len(data) == size else None
+
+
 class ZipWriter:
     """A zip on its way to the disk; the same members in the same order give the same bytes."""
 
@@ -93,11 +122,11 @@ class ZipWriter:
 
     def add(self, name: str, blocks: Iterable[bytes], size: int, *, compress: bool) -> None:
         """Add a file of *size* bytes that come in blocks."""
+        if size <= BLOCK_BYTES:
+            self.add_small(name, small_file(b"".join(blocks), compress=compress))
+            return
         method = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
         start = self.file.tell()
-        if size <= BLOCK_BYTES:
-            self._add_small(name.encode(), b"".join(blocks), method, start)
-            return
         draft = _Entry(name.encode(), method, 0, size, size, start)
         self.file.write(draft.local())
         begin = self.file.tell()
@@ -110,11 +139,12 @@ class ZipWriter:
         self.file.seek(end)
         self._entries.append(entry)
 
-    def _add_small(self, name: bytes, data: bytes, method: int, start: int) -> None:
-        content = packed(data) if method == zipfile.ZIP_DEFLATED else data
-        entry = _Entry(name, method, crc32(data), len(content), len(data), start)
+    def add_small(self, name: str, small: SmallFile) -> None:
+        """Add a file that is packed already."""
+        sizes = (len(small.content), small.size)
+        entry = _Entry(name.encode(), small.method, small.checksum, *sizes, self.file.tell())
         self.file.write(entry.local())
-        self.file.write(content)
+        self.file.write(small.content)
         self._entries.append(entry)
 
     def close(self) -> None:
