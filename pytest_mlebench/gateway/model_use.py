@@ -134,7 +134,7 @@ class ModelUse:
                 metered=None if metered is None else Spending.from_dict(metered),
                 reported=None if reported is None else OwnUsage.from_dict(reported),
                 problem=None if problem is None else str(problem),
-                interrupted=data["interrupted"] is True,
+                interrupted=data.get("interrupted") is True,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"is damaged: {type(error).__name__}: {error}") from None

@@ -102,6 +102,20 @@ def _refuse_models(session: MleSession, agent: Agent) -> None:
         from pytest_mlebench.gateway.readiness import check_ready
 
         check_ready(agent, budget)
+    if budget.session_usd is not None and _has_other_hosts(session):
+        raise ConfigError(
+            f"session_usd of agent {agent.name!r} bounds the dollars of the whole run, and workers "
+            "on other hosts do not see what it has spent: bound every attempt by usd instead, or "
+            "run on one host"
+        )
+
+
+def _has_other_hosts(session: MleSession) -> bool:
+    """Tell whether attempts run on hosts that do not see the run's folder."""
+    option = session.config.option
+    places = (spec.rpartition("*")[2] for spec in getattr(option, "tx", None) or ())
+    far = any(not place.startswith("popen") for place in places)
+    return far or bool(getattr(option, "mle_hosts", None))
 
 
 def _choices(session: MleSession) -> list[str]:

@@ -6,6 +6,7 @@ text, in the words of pytest's terminal writer.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -64,7 +65,8 @@ def summary_lines(
         lines += [*competition_lines(block, membership), *_failures(block)]
         lines += [*_passes(block, membership), Line("")]
         if costs := cost_lines(costs_of(block), gpu_hour_usd):
-            lines += [*map(Line, costs), Line("")]
+            wrapped = (part for text in costs for part in _wrapped(text))
+            lines += [*map(Line, wrapped), Line("")]
     return lines[:-1]
 
 
@@ -229,3 +231,7 @@ def _markup(group: Sequence[Result]) -> Mapping[str, bool]:
         return MARKUP[str(best.medal)]
     bad = [result.status for result in group if result.status != "graded"]
     return MARKUP[bad[0]] if len(bad) == len(group) else {}
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)

@@ -76,6 +76,7 @@ def only_record(session: Session) -> tuple[Path, dict[str, Any]]:
 def test_tokens_and_dollars_are_in_every_report(
     session: Session, declare: Declared, workers: tuple[str, ...]
 ) -> None:
+    session.pytester.makeini("[pytest]\nmle_gpu_hour_usd = 2.5\n")
     result = session.run(declare(), *TWO, *REPORTS, "--junitxml=junit.xml", "-rA", *workers)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["models: 720 tokens, $0.0016, $* per *", "report: *"])
@@ -90,6 +91,7 @@ def test_tokens_and_dollars_are_in_every_report(
     assert report["rates"][0]["costs"]["usd"] == pytest.approx(6 * CALL_USD)
     assert [row["calls"] for row in report["costs"]["competitions"]] == [3, 3]
     assert report["disclosure"]["models"].startswith("openai at 127.0.0.1:")
+    assert (report["disclosure"]["gpu_hour_usd"], total["gpu_usd"]) == (2.5, 0.0)
     rows = (session.path / "r.csv").read_text().splitlines()
     cells = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
     assert (cells["input_tokens"], cells["model_calls"], cells["usd_source"]) == (
@@ -114,7 +116,7 @@ def test_a_budget_of_the_command_line_wins_and_the_attempt_goes_on(
 ) -> None:
     agent = declare(code=SPENDER, budget="tokens = 5_000\ncalls = 900")
     result = session.run(agent, DIGITS, "--mle-budget=1ktok", "--mle-transcripts=on", "--mle-run=r")
-    result.stdout.fnmatch_lines(["budget: 1ktok, 900calls", "*1 attempt out of budget*"])
+    result.stdout.fnmatch_lines(["budget: 1ktok, 900calls", "*1 attempt out*"])
     folder, record = only_record(session)
     assert "its 1000 tokens are used up" in (folder / "run.log").read_text()
     assert (folder / "submission.csv").read_text() == "id,label,target\n1,9,9\n"
@@ -204,7 +206,8 @@ def test_an_agent_without_a_gateway_counts_for_itself(session: Session) -> None:
     result = session.run(f"--mle-agent={command}", DIGITS, "--mle-fail-over=2usd")
     result.stdout.fnmatch_lines(
         [
-            "models: 1.5 M tokens, $2.50, $2.50 per * (1 attempt by the agent's own count)",
+            "models: 1.5 M tokens, $2.50, $2.50 per valid submission (1 attempt by the",
+            "  agent's own count)",
             "missed: the models cost $2.50, over the bar of $2.00 *",
         ]
     )
@@ -219,6 +222,67 @@ def test_figures_of_an_agents_own_that_are_nonsense_are_said_and_not_used(sessio
     use = only_record(session)[1]["model_use"]
     assert (use["source"], use["usd"]) == (None, None)
     assert use["notes"] == ["usage.json: usd must be a number of dollars from 0 to 1000000000"]
+
+
+FLAKY = """
+    import json
+    import shutil
+    import socket
+    import urllib.error
+    import urllib.request
+
+    from pytest_mlebench.errors import SandboxError
+    from pytest_mlebench.sandbox import Ending
+
+    class Flaky:
+        name = "flaky"
+        runs = 0
+
+        def preflight(self, agent, limits, network):
+            return ()
+
+        def run(self, job):
+            (gateway,) = job.services
+            listener = socket.create_server(("127.0.0.1", 0))
+            gateway.serve(listener)
+            found = gateway.environment("http://127.0.0.1:%s" % listener.getsockname()[1])
+            key = {"Authorization": "Bearer " + found["OPENAI_API_KEY"]}
+            url = found["OPENAI_BASE_URL"] + "/chat/completions"
+            for _ in range(3):
+                request = urllib.request.Request(url, b'{"model": "gpt-5"}', key)
+                try:
+                    urllib.request.urlopen(request).read()
+                except urllib.error.HTTPError as refusal:
+                    assert refusal.code == 429
+            Flaky.runs += 1
+            if Flaky.runs == 1:
+                raise SandboxError("the engine is gone")
+            shutil.copy(job.data / "sample_submission.csv", job.submission)
+            return Ending("exited", 0, 1.0)
+
+    def pytest_mle_sandbox(name):
+        return Flaky()
+"""
+
+
+def test_a_try_that_the_benchmark_spoils_has_a_budget_of_its_own_and_is_not_the_agents_cost(
+    session: Session, declare: Declared
+) -> None:
+    session.pytester.makeconftest(FLAKY)
+    arguments = (DIGITS, "--mle-budget=2calls", "--mle-report=r.json", "--mle-fail-over=0.001usd")
+    result = session.run(declare(), *arguments)
+    result.assert_outcomes(passed=1)
+    (found,) = session.report("r.json")["results"]
+    assert found["model_use"]["metered"]["calls"] == 2  # once more, after two of the first try
+    assert found["model_use"]["usd"] == pytest.approx(2 * CALL_USD)
+    assert found["lost_usd"] == pytest.approx(2 * CALL_USD)
+    result.stdout.fnmatch_lines(
+        [
+            "models: 240 tokens, $0.00053, $0.00053 per valid submission (1 attempt out of",
+            "  budget, $0.00053 more in discarded tries)",
+            "missed: the models cost $0.0011, over the bar of $0.0010 *",
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,6 +302,15 @@ def test_what_cannot_work_is_refused_before_anything_runs(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
     assert not list(session.path.glob("mle-runs/*/*"))
+
+
+def test_dollars_of_a_whole_run_cannot_be_held_over_several_hosts(
+    session: Session, declare: Declared
+) -> None:
+    agent = declare(budget="session_usd = 5")
+    result = session.run(agent, DIGITS, "--dist=load", "--tx=2*popen", "--tx=ssh=elsewhere.invalid")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*session_usd of agent 'counting' bounds *or run on one host"])
 
 
 def test_a_key_that_is_not_exported_is_said_before_anything_runs(
