@@ -74,6 +74,10 @@ class Table:
         """Tell whether something is wrong with a key taken so far."""
         return bool(self._wrong)
 
+    def __contains__(self, key: str) -> bool:
+        """Tell whether a key is there and not taken yet."""
+        return key in self._data
+
     @overload
     def text(self, key: str) -> str: ...
     @overload
@@ -90,10 +94,10 @@ class Table:
         """Take an integer or a float."""
         return self._take(key, (int, float), "a number", default, 0)
 
-    def count(self, key: str) -> int:
+    def count(self, key: str, default: Any = REQUIRED) -> int:
         """Take a positive integer."""
-        value = self._take(key, (int,), "a whole number", REQUIRED, 1)
-        if value < 1:
+        value = self._take(key, (int,), "a whole number", default, 1)
+        if value < 1 and value is not default:
             self.refuse(key, f"must be positive, given: {value}")
         return cast(int, value)
 

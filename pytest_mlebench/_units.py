@@ -7,6 +7,7 @@ import re
 
 from pytest_mlebench.errors import ConfigError
 
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?)B?", re.IGNORECASE)
@@ -15,11 +16,11 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def parse_duration(value: object, option: str) -> float:
-    """Return the seconds in ``24h``, ``1h30m``, ``90s`` or ``90``."""
+    """Return the seconds in ``24h``, ``1h30m`` or ``90s``."""
     text = str(value).strip().lower()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        seconds = float(text)
-    elif text and re.fullmatch(rf"({_DURATION.pattern})+", text):
+    if _NUMBER.fullmatch(text):
+        raise ConfigError(f"{option} needs a unit: {text}h or {text}s?")
+    if text and re.fullmatch(rf"({_DURATION.pattern})+", text):
         seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION.findall(text))
     else:
         raise ConfigError(f"{option} must be a duration such as 24h, 90m or 30s, given: {value}")
@@ -29,8 +30,10 @@ def parse_duration(value: object, option: str) -> float:
 
 
 def parse_size(value: object, option: str) -> int:
-    """Return the bytes in ``440GB``, ``16GiB`` or ``1000``."""
-    match = _SIZE.fullmatch(str(value).strip())
+    """Return the bytes in ``440GB``, ``16GiB`` or ``1000B``."""
+    if _NUMBER.fullmatch(text := str(value).strip()):
+        raise ConfigError(f"{option} needs a unit: {text}GB or {text}MB?")
+    match = _SIZE.fullmatch(text)
     if match is None:
         raise ConfigError(f"{option} must be a size such as 440GB or 16GiB, given: {value}")
     number, unit = match[1], match[2].lower()

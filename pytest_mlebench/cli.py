@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from pytest_mlebench.errors import ConfigError, MlebenchError
 
 PROGRAM = "pytest-mlebench"
-USAGE_ERROR, FAILURE, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141
+PYTEST_OPTION = "--mle-"
+# A mistake of usage is 4 as it is for pytest, whose 2 means an interrupt.
+USAGE_ERROR, FAILURE, INTERRUPTED, PIPE_CLOSED = 4, 1, 130, 141
 
 
 class Command(Protocol):
@@ -27,6 +30,15 @@ class Command(Protocol):
 
 # name: (one line of help, where the command is); only the command that runs is imported
 COMMANDS = {
+    "init": (
+        "make the repository of an agent that passes at once",
+        "pytest_mlebench.commands.init",
+    ),
+    "new": ("make a competition of your own from a table", "pytest_mlebench.commands.new"),
+    "checksums": (
+        "show or write the md5 sums of a dataset of your own",
+        "pytest_mlebench.commands.checksums",
+    ),
     "prepare": (
         "download, verify and prepare datasets ahead of time",
         "pytest_mlebench.commands.prepare",
@@ -36,10 +48,7 @@ COMMANDS = {
         "show a run or a report; write it in another format",
         "pytest_mlebench.commands.report",
     ),
-    "compare": (
-        "compare two runs, or several over a budget",
-        "pytest_mlebench.commands.compare",
-    ),
+    "compare": ("compare two reports or runs", "pytest_mlebench.commands.compare"),
     "board": (
         "show the published results, and the place of a run among them",
         "pytest_mlebench.commands.board",
@@ -68,6 +77,10 @@ COMMANDS = {
     "leaderboard": (
         "show a leaderboard; fetch the full one from Kaggle",
         "pytest_mlebench.commands.leaderboard",
+    ),
+    "export": (
+        "write a competition as a task description in YAML",
+        "pytest_mlebench.commands.export",
     ),
     "doctor": (
         "look at this machine: what is missing, and how to get it",
@@ -111,17 +124,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
-    except ConfigError as error:
-        return _complain(str(error), USAGE_ERROR)
     except MlebenchError as error:
-        return _complain(str(error), FAILURE)
+        status = USAGE_ERROR if isinstance(error, ConfigError) else FAILURE
+        return _complain(in_own_words(str(error), arguments), status)
     except OSError as error:
         return _complain(f"{error.strerror or error}: {error.filename or ''}", FAILURE)
     return status
 
 
 def _run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=PROGRAM,
         description="Machine-learning competitions as pytest test cases: the tools beside pytest.",
         epilog=f"'{PROGRAM} COMMAND --help' explains a command.",
@@ -144,6 +156,30 @@ def _run(arguments: list[str]) -> int:
     if chosen is None:  # argparse has refused everything else
         raise ConfigError(f"no command given, see {PROGRAM} --help")
     return chosen.run(args)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser, and by inheritance those of the commands, that ends as pytest does."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command line."""
+        self.print_usage(sys.stderr)
+        self.exit(USAGE_ERROR, f"{self.prog}: error: {message}\n")
+
+
+def in_own_words(text: str, arguments: Sequence[str]) -> str:
+    """Return a message of the code that pytest shares with a command in the command's options."""
+    name = next((word for word in arguments if word in COMMANDS), None)
+    if name is None or PYTEST_OPTION not in text:
+        return text
+    parser = argparse.ArgumentParser()
+    _load(COMMANDS[name][1]).add_arguments(parser)
+    own = set(parser._option_string_actions)
+
+    def renamed(match: re.Match[str]) -> str:
+        return f"--{match[1]}" if f"--{match[1]}" in own else match[0]
+
+    return re.sub(rf"{PYTEST_OPTION}([a-z]+(?:-[a-z]+)*)", renamed, text)
 
 
 def _load(target: str) -> Command:

@@ -5,6 +5,7 @@ Nothing heavy is imported before a competition prepares, checks or scores someth
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pytest_mlebench._toml import Table, read_toml
 from pytest_mlebench.errors import (
@@ -29,6 +30,7 @@ from pytest_mlebench.grading.rules import Rules
 from pytest_mlebench.medals import Leaderboard
 
 FILE = "competition.toml"
+RAW = "raw"  # beside it: the raw files of a competition whose source is local
 
 Complexity = Literal["low", "medium", "high", "dev", "demo", "custom"]
 Source = Literal["kaggle", "generated", "local"]
@@ -72,6 +74,13 @@ class Checksums:
     private: Mapping[str, str]
 
 
+class Validation(NamedTuple):
+    """Whether a file has the form of a submission, and what is wrong if it has not."""
+
+    valid: bool
+    problem: str | None = None  # one sentence
+
+
 @dataclass(frozen=True)
 class Competition:
     """One competition, as its folder describes it."""
@@ -108,6 +117,17 @@ class Competition:
     def is_leaky(self) -> bool:
         """Tell whether a leak is known or suspected."""
         return any(issue.is_leak for issue in self.known_issues)
+
+    @property
+    def own_raw(self) -> Path | None:
+        """Return the raw files beside the competition's facts, where its source is local."""
+        folder = self.folder / RAW
+        return folder if self.source == "local" and folder.is_dir() else None
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Tell whether its data can be made without a download."""
+        return self.source == "generated" or self.own_raw is not None
 
     @property
     def url(self) -> str:
@@ -160,6 +180,23 @@ class Competition:
 
         check(self, Path(submission), Path(public))
 
+    def validate(self, submission: Path, public: Path | None = None) -> Validation:
+        """Tell whether a file has the form of a submission, without looking at any answer.
+
+        *public* is the prepared public folder, by default that of the usual dataset store.
+        """
+        if public is None:
+            # late on purpose: heavy, and above us; a noun offers its verbs
+            from pytest_mlebench.store.location import default_store
+            from pytest_mlebench.store.store import Store
+
+            public = Store(default_store()).ensure(self, prepare=self.is_at_hand).public
+        try:
+            self.check(Path(submission), Path(public))
+        except InvalidSubmission as problem:
+            return Validation(False, str(problem))
+        return Validation(True)
+
     @cached_property
     def grader(self) -> ModuleType | None:
         """Return the competition's own ``grade.py``, if it has one."""
@@ -210,7 +247,10 @@ def read_competition(folder: Path) -> Competition:
         metric=metric,
         rules=Rules.from_table(facts.table("submission")),
         leaderboard=_leaderboard(
-            facts.table("leaderboard"), metric.lower_is_better, is_certain=not measure.is_wrong
+            facts.table("leaderboard", None),
+            folder,
+            metric.lower_is_better,
+            is_certain=not measure.is_wrong,
         ),
         forbidden_words=facts.texts("forbidden_words", ()),
         checksums=_checksums(facts.table("checksums", None)),
@@ -237,24 +277,53 @@ def _metric(table: Table, *, custom: bool) -> MetricFacts:
     return MetricFacts(name, entry.lower_is_better, parameters)
 
 
-def _leaderboard(table: Table, lower_is_better: bool, *, is_certain: bool) -> Leaderboard:
-    """Take the figures; their order tells something only if the direction *is certain*."""
+def _leaderboard(
+    table: Table | None, folder: Path, lower_is_better: bool, *, is_certain: bool
+) -> Leaderboard:
+    """Take the figures; their order tells something only if the direction *is certain*.
+
+    There are four forms: thresholds with 101 percentiles, thresholds alone, a file of scores,
+    nothing at all.
+    """
+    if table is None:
+        return Leaderboard.nothing(lower_is_better=lower_is_better)
+    if (file := table.text("scores", None)) is not None:
+        return _scored(table, folder / file, lower_is_better)
     leaderboard = Leaderboard(
-        teams=table.count("teams"),
+        teams=table.count("teams") if "percentiles" in table else table.count("teams", 0),
         lower_is_better=lower_is_better,
         gold=table.number("gold"),
         silver=table.number("silver"),
         bronze=table.number("bronze"),
         median=table.number("median"),
-        percentiles=table.numbers("percentiles"),
+        percentiles=table.numbers("percentiles", ()),
     )
     given = leaderboard.percentiles
-    if len(given) != 101:
+    better = "lower" if lower_is_better else "higher"
+    if given and len(given) != 101:
         table.refuse("percentiles", f"must have 101 numbers, given: {len(given)}")
     elif is_certain and list(given) != sorted(given, reverse=not lower_is_better):
-        better = "lower" if lower_is_better else "higher"
         table.refuse("percentiles", f"must go from the best score to the worst; {better} is better")
     return leaderboard
+
+
+def _scored(table: Table, path: Path, lower_is_better: bool) -> Leaderboard:
+    """Return the leaderboard that a csv file of scores makes, by Kaggle's medal rule."""
+    import csv  # late on purpose: only for a leaderboard in a file
+
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        scores = [float(row["score"]) for row in rows]
+        if not all(map(math.isfinite, scores)):
+            raise ValueError("a score is not finite")
+        return Leaderboard.from_scores(scores, lower_is_better=lower_is_better)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        table.refuse(
+            "scores", f"must name a csv file with a column score of numbers, {path}: {what}"
+        )
+        return Leaderboard.nothing(lower_is_better=lower_is_better)
 
 
 def _checksums(table: Table | None) -> Checksums | None:

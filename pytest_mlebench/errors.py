@@ -2,6 +2,8 @@
 
 MlebenchError
 ├── ConfigError              a wrong option, file or name: the user's to fix, before anything runs
+│   ├── ConfigErrors         several of them, found in one look
+│   ├── HostTooSmall         limits that are more than the host of the attempts has
 │   ├── UnknownName          no such competition, split, metric or agent; suggests near names
 │   ├── CompetitionFileError a broken ``competition.toml`` or competition folder
 │   └── AgentFileError       a broken ``agent.toml``, ``[tool.mlebench]`` table or ``config.yaml``
@@ -19,6 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+DOCS = "https://pytest-mlebench.github.io/pytest-mlebench"  # pages that a message leads to
+
 
 class MlebenchError(Exception):
     """Anything this package raises on purpose."""
@@ -28,11 +32,26 @@ class ConfigError(MlebenchError):
     """Tell the user which option, file or name is wrong, and how to put it right."""
 
 
+class ConfigErrors(ConfigError):
+    """Several things that are wrong, none of them inside another one of this kind."""
+
+    def __init__(self, errors: Iterable[ConfigError]) -> None:
+        inner = (each.errors if isinstance(each, ConfigErrors) else (each,) for each in errors)
+        self.errors: tuple[ConfigError, ...] = tuple(error for some in inner for error in some)
+        super().__init__("\n".join(map(str, self.errors)))
+
+
+class HostTooSmall(ConfigError):
+    """Name a limit that is more than the host has."""
+
+
 class UnknownName(ConfigError):
     """Name what does not exist and suggest what might have been meant."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}{did_you_mean(name, known)}")
+    def __init__(self, kind: str, name: str, known: Iterable[str], way_out: str = "") -> None:
+        known = sorted(known)
+        more = "" if near_names(name, known) else way_out  # a slip of the finger needs none
+        super().__init__(f"unknown {kind} {name!r}{did_you_mean(name, known)}{more}")
 
 
 class CompetitionFileError(ConfigError):

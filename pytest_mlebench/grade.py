@@ -31,10 +31,10 @@ class Grade:
     percentile: float | None
     submission_exists: bool
     problem: str | None  # why there is no score
-    gold: float
-    silver: float
-    bronze: float
-    median: float
+    gold: float | None  # None: the competition has no leaderboard
+    silver: float | None
+    bronze: float | None
+    median: float | None
     lower_is_better: bool
     teams: int
     run: str | None = None  # where the run is
@@ -99,7 +99,8 @@ class Grade:
         if self.score is None:
             return f"{self.competition}: {self.problem or 'no valid submission'}"
         direction = "lower" if self.lower_is_better else "higher"
-        earned = self.medal if self.medal else "no medal"
+        none = "no medal" if self.bronze is not None else "no leaderboard, hence no medals"
+        earned = self.medal if self.medal else none
         return (
             f"{self.competition}: score {show_score(self.score)} ({direction} is better), {earned}"
         )
@@ -116,8 +117,11 @@ class Grade:
         if self.score is None or self.medal is Medal.GOLD:
             return ""
         following = Medal(self.medal + 1)
-        threshold = {Medal.BRONZE: self.bronze, Medal.SILVER: self.silver, Medal.GOLD: self.gold}
-        return f", {show_score(abs(threshold[following] - self.score))} short of {following}"
+        known = {Medal.BRONZE: self.bronze, Medal.SILVER: self.silver, Medal.GOLD: self.gold}
+        threshold = known[following]
+        if threshold is None:
+            return ""
+        return f", {show_score(abs(threshold - self.score))} short of {following}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record."""

@@ -29,15 +29,28 @@ class Medal(IntEnum):
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """The human scores of one competition: thresholds and 101 percentiles, best score first."""
+    """The human scores of one competition: thresholds and 101 percentiles, best score first.
 
-    teams: int
+    A competition of one's own may have thresholds alone, or nothing: then a score earns no medal.
+    """
+
+    teams: int  # 0 where it is not known
     lower_is_better: bool
-    gold: float
-    silver: float
-    bronze: float
-    median: float
+    gold: float | None
+    silver: float | None
+    bronze: float | None
+    median: float | None
     percentiles: tuple[float, ...]
+
+    @classmethod
+    def nothing(cls, *, lower_is_better: bool) -> Leaderboard:
+        """Return the leaderboard of a competition in which nobody has competed."""
+        return cls(0, lower_is_better, None, None, None, None, ())
+
+    @property
+    def has_medals(self) -> bool:
+        """Tell whether a score can earn a medal."""
+        return self.bronze is not None
 
     @classmethod
     def from_scores(cls, scores: Sequence[float], *, lower_is_better: bool) -> Leaderboard:
@@ -54,20 +67,24 @@ class Leaderboard:
             percentiles=tuple(ranked[_place(len(ranked), percent)] for percent in range(101)),
         )
 
-    def threshold(self, medal: Medal) -> float:
-        """Return the score that just earns *medal*."""
+    def threshold(self, medal: Medal) -> float | None:
+        """Return the score that just earns *medal*, if any does."""
         return {Medal.GOLD: self.gold, Medal.SILVER: self.silver, Medal.BRONZE: self.bronze}[medal]
 
     def medal(self, score: float) -> Medal:
         """Return the best medal whose threshold *score* reaches (thresholds are inclusive)."""
         for medal in (Medal.GOLD, Medal.SILVER, Medal.BRONZE):
             threshold = self.threshold(medal)
+            if threshold is None:
+                continue
             if score <= threshold if self.lower_is_better else score >= threshold:
                 return medal
         return Medal.NONE
 
     def above_median(self, score: float) -> bool:
         """Tell whether *score* is strictly better than the median team's."""
+        if self.median is None:
+            return False
         return score < self.median if self.lower_is_better else score > self.median
 
     def percentile(self, score: float) -> float:
@@ -87,7 +104,9 @@ class Leaderboard:
 
 def thresholds_text(figures: object) -> str:
     """Return the thresholds that a leaderboard or a grade has, for people."""
-    return ", ".join(f"{name} {show_score(getattr(figures, name))}" for name in THRESHOLDS)
+    values = {name: getattr(figures, name) for name in THRESHOLDS}
+    known = [f"{name} {show_score(value)}" for name, value in values.items() if value is not None]
+    return ", ".join(known) or "none"
 
 
 def medal_positions(teams: int) -> tuple[int, int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_mlebench.competition import FILE, Competition, read_competition
+from pytest_mlebench.competition import FILE, RAW, Competition, read_competition
 from pytest_mlebench.errors import CompetitionFileError, ConfigError, UnknownName
 
 SPLITS = "splits"
@@ -65,6 +65,11 @@ class Registry:
         if problems:
             raise CompetitionFileError("\n".join(problems))
         return tuple(loaded)
+
+    def own_raw(self) -> tuple[Path, ...]:
+        """Return the folders of raw files, answers included, beside competitions of one's own."""
+        mine = (f for f in self._folders.values() if f.parent != self.roots[0])
+        return tuple(folder / RAW for folder in mine if (folder / RAW).is_dir())
 
     def splits(self) -> tuple[str, ...]:
         """Return the names of all splits."""

@@ -13,6 +13,11 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, UnknownName
 
 _OPTION = "--mle-agent"
+_MAKE_ONE = (
+    f"; make one with pytest-mlebench init, or give {_OPTION} a folder with an agent.toml or a "
+    "command such as 'python agent.py'"
+)
+_SCRIPTS = (".py", ".sh")
 
 
 def find_agent(name: str, *, rootdir: Path, registered: Sequence[Agent] = ()) -> Agent:
@@ -39,7 +44,7 @@ def find_agent(name: str, *, rootdir: Path, registered: Sequence[Agent] = ()) ->
         return definition.load()
     agent = _variant(name, rootdir) or _program(name, path) or _command(name, rootdir)
     if agent is None:
-        raise UnknownName("agent", name, {one.name for one in known})
+        raise UnknownName("agent", name, {one.name for one in known}, _MAKE_ONE)
     return agent
 
 
@@ -81,9 +86,7 @@ def _variant(name: str, rootdir: Path) -> Agent | None:
 def _program(name: str, path: Path | None) -> Agent | None:
     """Return the agent that an executable is, or say what is wrong with what looks like a path."""
     if path is None:
-        if " " not in name and (
-            name[:1] in "/.~" or name.endswith((".toml", ".yaml", ".py", ".sh"))
-        ):
+        if " " not in name and (name[:1] in "/.~" or name.endswith((".toml", ".yaml", *_SCRIPTS))):
             raise ConfigError(f"{_OPTION} names a path that does not exist: {name}")
         return None
     if path.is_dir():
@@ -109,6 +112,8 @@ def _command(line: str, rootdir: Path) -> Agent | None:
     command = tuple(str(files.get(word, word)) for word in words)
     if shutil.which(command[0]) is None:
         raise ConfigError(f"{_OPTION} is no known agent, and no program is called {words[0]!r}")
+    if len(words) > 1 and words[1].endswith(_SCRIPTS) and words[1] not in files:
+        raise ConfigError(f"{_OPTION} names a script that does not exist: {words[1]}")
     return Agent(name=_called(words, files), command=command)
 
 

@@ -38,6 +38,7 @@ class Plan:
     gates: tuple[str, ...] = ()
     fail_over: str | None = None
     limits: Mapping[str, str] = field(default_factory=dict)  # those that options changed
+    whose_limits: str = "standard"  # or "host"
     network: str | None = None
     budget: Budget = field(default_factory=Budget)  # the bounds that the option sets
     transcripts: bool = False
@@ -89,6 +90,7 @@ class Plan:
             require=table.text("require", "pass"),
             gates=table.texts("gates", ()),
             limits=_texts(table, "limits") or {},
+            whose_limits=table.text("whose_limits", "standard"),
             fail_over=table.text("fail_over", None),
             network=table.text("network", None),
             budget=_budget(table),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_mlebench._units import show_count, show_size
 from pytest_mlebench.commands.shared import add_data_dir_option, say, store_folder
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import DOCS, ConfigError
 from pytest_mlebench.limits import STANDARD
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _kaggle() -> Iterator[Finding]:
         yield Finding(
             "note",
             "no Kaggle credentials: only prepared datasets and the demo split can be used",
-            "export KAGGLE_API_TOKEN, or put kaggle.json into ~/.kaggle (docs/datasets.md)",
+            f"export KAGGLE_API_TOKEN, or put kaggle.json into ~/.kaggle ({DOCS}/datasets/)",
         )
 
 

@@ -5,7 +5,8 @@
 A path that is null stands for a run without a submission. Further keys are passed over. Instead of
 a file, the folder of a run group may be given (runs/GROUP with its metadata.json, as the reference
 implementation leaves it). The n-th line or run of a competition is its n-th seed. Two files are
-written: a grading report in the reference implementation's format and a report of our own.
+written: a grading report in the reference implementation's format and a report of our own. The exit
+status is 1 if a file that is named does not exist or is not valid.
 """
 
 from __future__ import annotations
@@ -80,7 +81,13 @@ def run(args: argparse.Namespace) -> int:
     say_lines(problem_lines(report.results))
     for path in _write(report, results, args.output_dir):
         say(f"wrote {path}")
-    return 1 if any(result.status == "error" for result in results) else 0
+    absent = [str(path) for _, path in lines if path is not None and not path.exists()]
+    if absent:
+        shown = f"{', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}"
+        say(f"{len(absent)} of {len(lines)} files do not exist: {shown}")
+    pairs = zip(lines, results, strict=True)
+    bad = any(r.status == "error" or (r.status == "failed" and path) for (_, path), r in pairs)
+    return 1 if bad else 0
 
 
 def read_lines(file: Path, registry: Registry) -> list[Line]:
@@ -142,14 +149,14 @@ def _known(name: str, where: str, registry: Registry) -> str:
 
 
 def dataset_of(name: str, registry: Registry, store: Path) -> Dataset:
-    """Return the prepared dataset; only one that is generated is made on the spot."""
+    """Return the prepared dataset; only one whose data are at hand is made on the spot."""
     from pytest_mlebench.store.store import Store  # late on purpose: heavy
 
     competition = registry.load(name)
     found = Store(store).find(competition)  # also what was prepared with verification off
     if found is not None:
         return found
-    return Store(store).ensure(competition, prepare=competition.source == "generated")
+    return Store(store).ensure(competition, prepare=competition.is_at_hand)
 
 
 def _result(dataset: Dataset, path: Path | None, seed: int) -> Result:

@@ -15,6 +15,7 @@ from pytest_mlebench.commands.shared import (
     say,
     store_folder,
 )
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import grade_submission
 
 
@@ -29,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Grade a file."""
+    if not args.csv.exists():
+        raise ConfigError(f"no such submission: {args.csv}")
     dataset = dataset_of(args.id, registry_of(args), store_folder(args))
     grade = grade_submission(dataset.competition, args.csv, dataset.private, score=score_apart)
     if args.json:

@@ -8,7 +8,6 @@ status 4 if something is missing). The exit status is 1 if a competition could n
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from pytest_mlebench.commands.shared import (
@@ -26,8 +25,6 @@ from pytest_mlebench.store.bulk import Preparation, default_jobs, prepare_select
 from pytest_mlebench.store.obtain import KEEP_RAW
 from pytest_mlebench.store.progress import on_terminal
 from pytest_mlebench.store.store import Store
-
-NOT_READY = 4  # as pytest ends when it is not used rightly
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,14 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prepare the selection and say what became of it."""
-    try:
-        return _run(args)
-    except ConfigError as error:
-        sys.stderr.write(f"pytest-mlebench: error: {error}\n")
-        return NOT_READY
-
-
-def _run(args: argparse.Namespace) -> int:
     registry = registry_of(args)
     ids = registry.select(split_names(args), [*args.id, *args.competition])
     if not ids:

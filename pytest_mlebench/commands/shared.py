@@ -36,7 +36,8 @@ def add_competitions_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a folder of competitions of your own; repeatable",
+        help="a folder of competitions of your own, beside those that mle_competitions names in "
+        "pytest's settings; repeatable",
     )
 
 
@@ -61,8 +62,11 @@ def add_split_option(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def registry_of(args: argparse.Namespace) -> Registry:
-    """Return the built-in competitions and those of ``--competitions``."""
-    return Registry(args.competitions)
+    """Return the built-in competitions, the repository's own and those of ``--competitions``."""
+    from pytest_mlebench.commands.own_competitions import own_competitions  # late: reads files
+
+    folders = {path.resolve(): None for path in (*own_competitions(), *args.competitions)}
+    return Registry(folders)
 
 
 def store_folder(args: argparse.Namespace) -> Path:

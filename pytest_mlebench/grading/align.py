@@ -85,13 +85,12 @@ def columns(aligned: pd.DataFrame, rules: Rules) -> Array:
 
 def truth(answers: Table, rules: Rules) -> Array:
     """Return the targets of the answers in the same shape and by the same rules."""
-    names = rules.answers or rules.targets
     try:
-        load(answers, names)
+        load(answers, rules.targets)
         ids = RowNames(answers, rules.id)
         found = {
-            target: convert(Column(answers[name], ids, None, rules.missing), rules.kinds[target])
-            for target, name in zip(rules.targets, names, strict=True)
+            target: convert(Column(answers[target], ids, None, rules.missing), rules.kinds[target])
+            for target in rules.targets
         }
     except (InvalidSubmission, KeyError) as error:
         raise GraderError(f"the answers are damaged: {error}") from error

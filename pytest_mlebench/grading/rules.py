@@ -36,16 +36,16 @@ class Rules:
     range: tuple[float, float] | None = None
     row_sum: float | None = None  # how far the sum of a row may be from one
     missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
+    extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
+    # quirks: each is there for one or two competitions of MLE-bench
     booleans: bool = True  # True and False are numbers
     true: float = 1  # the number that True counts as in a column of booleans
     only_booleans: bool = True  # also where all targets hold nothing else
     varied: bool = False  # no target may have one value in all rows
     same_names: str = "reject"  # two columns of one name: reject them, or take the first
-    extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
     # exact: every id once; cover: further ids are ignored, also repeated ones;
     # scored: the sample has more ids than are scored, only these are needed, further ones ignored
     rows: str = "exact"
-    answers: tuple[str, ...] = ()  # the columns of the truth where they have other names
     as_written: tuple[str, ...] = ()  # columns that are not to be parsed as numbers
     other_names: Mapping[str, str] = field(default_factory=dict)  # further names of targets
 
@@ -53,6 +53,7 @@ class Rules:
     def from_table(cls, table: Table) -> Rules:
         """Read a ``[submission]`` table; what is wrong with it is for the table to report."""
         targets = table.one_or_more("targets")
+        quirks = table.table("quirks", None) or Table({}, f"{table.where}: quirks")
         rules = cls(
             id=table.one_or_more("id"),
             targets=targets,
@@ -60,18 +61,17 @@ class Rules:
             range=_range(table),
             row_sum=table.number("row_sum", None),
             missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
-            booleans=table.flag("booleans", True),
-            true=table.number("true", 1),
-            only_booleans=table.flag("only_booleans", True),
-            varied=table.flag("varied", False),
-            same_names=table.choice("same_names", ("reject", "first"), "reject"),
             extra_columns=table.choice("extra_columns", ("ignore", "reject", "zeros"), "ignore"),
-            rows=table.choice("rows", ("exact", "cover", "scored"), "exact"),
-            answers=table.texts("answers", ()),
-            as_written=table.texts("as_written", ()),
-            other_names=_other_names(table, targets),
+            booleans=quirks.flag("booleans", True),
+            true=quirks.number("true", 1),
+            only_booleans=quirks.flag("only_booleans", True),
+            varied=quirks.flag("varied", False),
+            same_names=quirks.choice("same_names", ("reject", "first"), "reject"),
+            rows=quirks.choice("rows", ("exact", "cover", "scored"), "exact"),
+            as_written=quirks.texts("as_written", ()),
+            other_names=_other_names(quirks, targets),
         )
-        _refuse_contradictions(table, rules)
+        _refuse_contradictions(table, quirks, rules)
         return rules
 
 
@@ -100,17 +100,11 @@ def _range(table: Table) -> tuple[float, float] | None:
     return bounds[0], bounds[1]
 
 
-def _refuse_contradictions(table: Table, rules: Rules) -> None:
+def _refuse_contradictions(table: Table, quirks: Table, rules: Rules) -> None:
     columns = (*rules.id, *rules.targets)
     repeated = sorted({column for column in columns if columns.count(column) > 1})
     if repeated:
         table.refuse("targets", f"and id must be different columns, given twice: {repeated[0]!r}")
-    if rules.answers and len(rules.answers) != len(rules.targets):
-        table.refuse(
-            "answers",
-            f"must name a column for each of the {len(rules.targets)} targets, "
-            f"given: {len(rules.answers)}",
-        )
     for column in rules.as_written:
         if column not in columns:
-            table.refuse("as_written", f"must name columns of a submission, given: {column!r}")
+            quirks.refuse("as_written", f"must name columns of a submission, given: {column!r}")

@@ -87,19 +87,18 @@ def _candidates(dataset: Dataset, folder: Path) -> Iterator[Path]:
 
 
 def _reduced(dataset: Dataset, folder: Path) -> Path | None:
-    """Return the columns of the answers that a submission has, under the names it gives them."""
+    """Return the columns of the answers that a submission has."""
     rules = dataset.competition.rules
-    names = dict(zip(rules.answers or rules.targets, rules.targets, strict=True))
     try:
         answers = read_own(dataset.answers, rules).frame()
     except (OSError, MlebenchError):  # not a table
         return None
-    wanted = [*rules.id, *names]
+    wanted = [*rules.id, *rules.targets]
     if not set(wanted) <= set(answers.columns):
         return None
     folder.mkdir(parents=True)
     path = folder / "submission.csv"
-    answers[wanted].rename(columns=names).to_csv(path, index=False)
+    answers[wanted].to_csv(path, index=False)
     return path
 
 
@@ -117,10 +116,10 @@ def _as_submission(source: Path, folder: Path) -> Path:
 def _shortcomings(gold: float, sample: float | None, board: Leaderboard) -> Iterator[str]:
     sign = 1 if board.lower_is_better else -1
     top = show_score(gold)
-    if board.medal(gold) is not Medal.GOLD:
+    if board.gold is not None and board.medal(gold) is not Medal.GOLD:
         yield f"the best submission scores {top}, which earns no gold ({show_score(board.gold)})"
     if sample is not None and sign * sample < sign * gold:
         yield f"the sample submission ({show_score(sample)}) beats the best one ({top})"
-    best = board.percentiles[0]
-    if sign * best < sign * gold:
+    best = board.percentiles[0] if board.percentiles else None
+    if best is not None and sign * best < sign * gold:
         yield f"the best team's score ({show_score(best)}) beats the best submission ({top})"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_mlebench._units import show_size
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, HostTooSmall
 from pytest_mlebench.limits import Limits
 
 EXTRA = "pip install 'pytest-mlebench[gpu]'"
@@ -83,13 +83,13 @@ def _all_gpus() -> list[Gpu]:
     try:
         import pynvml  # late on purpose: an extra, and it loads the driver's library
     except ImportError:
-        raise ConfigError(
+        raise HostTooSmall(
             f"looking for GPUs needs the package nvidia-ml-py: {EXTRA}, or {WAY_OUT}"
         ) from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as problem:
-        raise ConfigError(f"no GPU was found on this host ({problem}): {WAY_OUT}") from None
+        raise HostTooSmall(f"no GPU was found on this host ({problem}): {WAY_OUT}") from None
     try:
         handles = [
             (index, pynvml.nvmlDeviceGetHandleByIndex(index))
@@ -105,7 +105,7 @@ def _all_gpus() -> list[Gpu]:
             for index, handle in handles
         ]
     except pynvml.NVMLError as problem:
-        raise ConfigError(f"the GPUs of this host do not answer ({problem}): {WAY_OUT}") from None
+        raise HostTooSmall(f"the GPUs of this host do not answer ({problem}): {WAY_OUT}") from None
     finally:
         pynvml.nvmlShutdown()
 
@@ -123,13 +123,13 @@ def _share() -> int:
     return int(text)
 
 
-def _too_few(wanted: int, gpus: tuple[Gpu, ...], needed: int) -> ConfigError:
+def _too_few(wanted: int, gpus: tuple[Gpu, ...], needed: int) -> HostTooSmall:
     count = f"{wanted} GPU{'' if wanted == 1 else 's'} with {show_size(needed)} of memory or more"
     if not gpus:
         hidden = f" ({VISIBLE} is set)" if VISIBLE in os.environ else ""
-        return ConfigError(f"{count} wanted, but this host has none{hidden}: {WAY_OUT}")
+        return HostTooSmall(f"{count} wanted, but this host has none{hidden}: {WAY_OUT}")
     names = ", ".join(gpu.describe() for gpu in gpus)
-    return ConfigError(
+    return HostTooSmall(
         f"{count} wanted, but this host has only {names}: "
         f"{WAY_OUT}, or lower gpus or gpu_memory in the agent's limits"
     )

@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench._units import show_count, show_duration, show_size
-from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, SandboxError
 from pytest_mlebench.host.process_identity import Owner, host_name, this_process
 from pytest_mlebench.limits import Limits, host_cpus, host_memory
 
@@ -312,26 +312,29 @@ def default_folder() -> Path:
 
 
 def require(claim: Claim, capacity: Capacity) -> None:
-    """Refuse a claim that would wait for ever, naming both numbers and the option to change."""
+    """Refuse a claim that would wait for ever, naming all numbers and the options to change."""
     host = "this host" if capacity.place == HERE else capacity.place
+    lacks = []
     if claim.cpus > capacity.cpus:
-        raise ConfigError(
+        lacks.append(
             f"the limit of {show_count(claim.cpus)} CPUs is more than the "
             f"{show_count(capacity.cpus)} that {host} has: "
             f"use --mle-cpus={show_count(capacity.cpus)} or fewer"
         )
     if claim.memory_bytes > capacity.memory_bytes:
         unit, name = (10**9, "GB") if capacity.memory_bytes >= 10**10 else (10**6, "MB")
-        raise ConfigError(
+        lacks.append(
             f"the memory limit of {show_size(claim.memory_bytes)} is more than the "
             f"{show_size(capacity.memory_bytes)} that {host} has: "
             f"use --mle-memory={capacity.memory_bytes // unit}{name} or less"
         )
     if claim.gpus > (number := len(set(capacity.gpus))):
-        raise ConfigError(
+        lacks.append(
             f"the limit of {claim.gpus} GPUs is more than the {number} that {host} has: "
             f"use --mle-gpus={number} or fewer"
         )
+    if lacks:
+        raise ConfigErrors(map(HostTooSmall, lacks))
 
 
 def host_capacity(gpus: Iterable[str] = ()) -> Capacity:

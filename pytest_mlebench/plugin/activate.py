@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_mlebench._problems import Problems
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.plugin.checks import BASELINE, examine
 from pytest_mlebench.plugin.collection import Collection
 from pytest_mlebench.plugin.interrupts import Interrupts
 from pytest_mlebench.plugin.results_log import ResultsLog
@@ -12,6 +16,7 @@ from pytest_mlebench.plugin.session import SESSION, MleSession
 from pytest_mlebench.plugin.settings import settings_of
 from pytest_mlebench.plugin.terminal import Terminal
 from pytest_mlebench.plugin.verdicts import Verdicts
+from pytest_mlebench.plugin.way_out import explain
 
 
 def activate(config: pytest.Config) -> None:
@@ -23,7 +28,7 @@ def activate(config: pytest.Config) -> None:
 
 
 def _activate(config: pytest.Config) -> None:
-    session = MleSession(config, settings_of(config))
+    session = _checked(config)
     config.stash[SESSION] = session
     manager = config.pluginmanager
     manager.register(Interrupts(), "mlebench-interrupts")
@@ -58,3 +63,21 @@ def _distribution(session: MleSession, log: ResultsLog | None) -> dict[str, obje
 
         parts["host-worker"] = HostWorker(session, session.posting)
     return parts
+
+
+def _checked(config: pytest.Config) -> MleSession:
+    """Return the session, or refuse all that is wrong: with the options, and then with this host.
+
+    Where nothing is wrong with the options the host is looked at when the session starts.
+    """
+    problems = Problems()
+    settings = settings_of(config, problems)
+    session = problems.check(lambda: MleSession(config, settings), None, BASELINE)
+    if problems:
+        stand_in = session or MleSession(config, replace(settings, agent=str(BASELINE["agent"])))
+        if settings.ids and not config.option.collectonly:
+            examine(stand_in, problems)
+        raise ConfigError(explain(config, problems))
+    if session is None:
+        raise TypeError("a session that is refused is a problem")
+    return session

@@ -52,6 +52,9 @@ OPTIONS = (
     Option("sandbox", "NAME", "where the agent runs: auto, docker or process (default: auto: "
            "docker if the agent has an image, else process)", "auto",
            choices=("auto", "docker", "process")),
+    Option("limits", "WHOSE", "the limits of an attempt unless an option or the agent changes one: "
+           "standard, or host for as much of them as this host has, which is disclosed as not "
+           "standard (default: standard)", "standard", choices=("standard", "host")),
     Option("time-limit", "DURATION", "wall clock of one attempt (standard: 24h)"),
     Option("cpus", "N", "processors of one attempt (standard: 36)"),
     Option("memory", "SIZE", "memory of one attempt (standard: 440GB)"),
@@ -128,10 +131,13 @@ def add(parser: pytest.Parser) -> None:
 def given(config: pytest.Config, name: str) -> Any:
     """Return what the command line, else the ini file, says of an option; else its default."""
     value = explicit(config, name)
-    if value is None:
-        option = _BY_NAME[name]
-        return [] if option.repeatable else option.default
-    return value
+    return default(name) if value is None else value
+
+
+def default(name: str) -> Any:
+    """Return what an option is where nobody says it."""
+    option = _BY_NAME[name]
+    return [] if option.repeatable else option.default
 
 
 def explicit(config: pytest.Config, name: str) -> Any:
@@ -140,11 +146,26 @@ def explicit(config: pytest.Config, name: str) -> Any:
     value = getattr(config.option, option.key, None)
     if value in (None, []):
         value = config.getini(option.key) or None
-    if option.choices and value not in (None, *option.choices):
+    elif any(not text.strip(" ,") for text in (value if option.repeatable else [value])):
         raise pytest.UsageError(
-            f"{option.flag} must be one of {', '.join(option.choices)}, given: {value}"
+            f"{option.flag} is empty, as a variable that is not set leaves it: "
+            f"give it a value ({option.metavar}), or leave the option out"
+        )
+    if option.choices and value not in (None, *option.choices):
+        label = spelled(config, name)
+        raise pytest.UsageError(
+            f"{label} must be one of {', '.join(option.choices)}, given: {value}"
         )
     return value
+
+
+def spelled(config: pytest.Config, name: str) -> str:
+    """Return an option as the user wrote it: on the command line, else in the ini file."""
+    option = _BY_NAME[name]
+    typed = getattr(config.option, option.key, None) not in (None, [])
+    if typed or config.inipath is None or not config.getini(option.key):
+        return option.flag
+    return f"{option.key} in {config.inipath.name}"
 
 
 def on_command_line(config: pytest.Config, *names: str) -> list[str]:

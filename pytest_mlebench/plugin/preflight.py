@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_mlebench import __version__
-from pytest_mlebench.agent import Agent
+from pytest_mlebench._problems import Problems, as_list
 from pytest_mlebench.attempts.cleanup import remove_workspaces
 from pytest_mlebench.attempts.identity import Identity, budget_facts
 from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
@@ -16,9 +16,11 @@ from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.attempts.results import item_of, latest_attempts
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import RunFolder
-from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.plugin import options
+from pytest_mlebench.plugin.checks import distinct_limits, examine, examine_host
 from pytest_mlebench.plugin.session import MleSession
+from pytest_mlebench.plugin.way_out import explain
 from pytest_mlebench.reports.comparability import VERSION
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.results import ItemKey
@@ -42,24 +44,15 @@ class OpenRun:
 
 
 def open_run(session: MleSession) -> OpenRun:
-    """Refuse what cannot work, then make or resume the run's folder."""
-    settings = session.settings
-    elsewhere = settings.hosts is not None  # every host looks around for itself
-    checked = [] if elsewhere else refuse_what_cannot_work(session)
-    notes = tuple(dict.fromkeys((*checked, *session.notes, *_choices(session))))
-    gates = [*settings.gates, *(() if settings.spending_gate is None else [settings.spending_gate])]
-    if settings.prepare == "only" and gates:
-        raise ConfigError(
-            f"{gates[0].given} has nothing to judge with --mle-prepare=only, "
-            "which runs no agent: leave one of them out"
-        )
-    if settings.description == "obfuscated":
-        for name in settings.ids:
-            _ = session.registry.load(name).obfuscated_description  # one that has none ends here
+    """Refuse what cannot work, all of it at once, then make or resume the run's folder."""
+    problems = Problems()
+    notes = examine(session, problems)
+    if problems:
+        raise ConfigError(explain(session.config, problems))
     lock = _hold(session)
     try:
         plan, done = _planned(session, notes)
-        write_plan(settings.run, plan)
+        write_plan(session.settings.run, plan)
     except BaseException as error:
         lock.release()
         if isinstance(error, OSError):
@@ -70,77 +63,11 @@ def open_run(session: MleSession) -> OpenRun:
 
 def refuse_what_cannot_work(session: MleSession) -> list[str]:
     """Refuse, on the host where attempts are to run, what cannot; return lines for the header."""
-    notes = _sandbox_notes(session)
-    if session.settings.missing == "fail":
-        _refuse_unprepared(session)
+    problems = Problems()
+    notes = examine_host(session, problems)
+    if problems:
+        raise ConfigError(as_list(problems))
     return notes
-
-
-def distinct_limits(session: MleSession) -> list[Limits]:
-    """Return the limits of the agent on the selected competitions, each once."""
-    competitions = (session.registry.load(i) for i in session.settings.ids)
-    return list(dict.fromkeys(session.limits(c, session.agent) for c in competitions))
-
-
-def _sandbox_notes(session: MleSession) -> list[str]:
-    if session.agent_is_overridden:
-        return []
-    agent = session.agent
-    agent.environment()
-    _refuse_models(session, agent)
-    notes = list(agent.notes)
-    for limits in distinct_limits(session):
-        notes += session.sandbox(agent).preflight(agent, limits, session.network(agent))
-    return notes
-
-
-def _refuse_models(session: MleSession, agent: Agent) -> None:
-    """Refuse a budget without models, and models that the gateway could not serve."""
-    budget = session.budget(agent)
-    if agent.models:
-        # late on purpose: only for agents with models
-        from pytest_mlebench.gateway.readiness import check_ready
-
-        check_ready(agent, budget)
-    if budget.session_usd is not None and _has_other_hosts(session):
-        raise ConfigError(
-            f"session_usd of agent {agent.name!r} bounds the dollars of the whole run, and workers "
-            "on other hosts do not see what it has spent: bound every attempt by usd instead, or "
-            "run on one host"
-        )
-
-
-def _has_other_hosts(session: MleSession) -> bool:
-    """Tell whether attempts run on hosts that do not see the run's folder."""
-    option = session.config.option
-    places = (spec.rpartition("*")[2] for spec in getattr(option, "tx", None) or ())
-    far = any(not place.startswith("popen") for place in places)
-    return far or bool(getattr(option, "mle_hosts", None))
-
-
-def _choices(session: MleSession) -> list[str]:
-    """Return what the options change about the data."""
-    notes = [] if session.settings.verify else ["datasets were not verified"]
-    words = {"kaggle": "original descriptions", "obfuscated": "obfuscated descriptions"}
-    chosen = words.get(session.settings.description)
-    return notes if chosen is None else [*notes, chosen]
-
-
-def _refuse_unprepared(session: MleSession) -> None:
-    settings = session.settings
-    competitions = [session.registry.load(i) for i in settings.ids]
-    if settings.prepare != "never":
-        from pytest_mlebench.store.bulk import preflight  # late on purpose: heavy
-
-        preflight(competitions, session.store)
-        return
-    lost = [each.id for each in competitions if session.store.find(each) is None]
-    if lost:
-        raise ConfigError(
-            f"{len(lost)} of {len(settings.ids)} competitions are not prepared in "
-            f"{settings.store}: {', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}; "
-            f"prepare them with --mle-prepare=auto, or pass over them with --mle-missing=skip"
-        )
 
 
 def _hold(session: MleSession) -> BaseFileLock:
@@ -246,6 +173,8 @@ def _identity(session: MleSession) -> Identity | None:
         return None
     agent, settings = session.agent, session.settings
     limits = {f"limits.{key}": value for key, value in settings.limits.items()}
+    if settings.whose_limits != "standard":
+        limits["limits"] = settings.whose_limits
     return session.identity(agent).with_facts(
         **limits,
         sandbox=session.sandbox(agent).name,

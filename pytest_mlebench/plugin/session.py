@@ -50,6 +50,7 @@ class MleSession:
         self._sandboxes: dict[str, Sandbox] = {}
         self._identities: dict[int, tuple[Agent, Identity]] = {}
         self._limits: dict[tuple[str, Limits], Limits] = {}
+        self.hidden = (*settings.hidden, *self.registry.own_raw())
 
     @property
     def is_worker(self) -> bool:
@@ -104,6 +105,8 @@ class MleSession:
         if node is not None:
             wishes = marked(node).limits
             limits = Limits.from_table(wishes, where=f"the marker of {node.name}", base=limits)
+        if self.settings.whose_limits == "host":
+            limits = self._within_host(limits, agent)
         limits = self.settings.changed_limits(limits)
         key = (competition.id, limits)
         if key not in self._limits:
@@ -123,6 +126,16 @@ class MleSession:
             self._sandboxes[name] = made or self._make_sandbox(name)
         return self._sandboxes[name]
 
+    def _within_host(self, limits: Limits, agent: Agent) -> Limits:
+        """Return as much of the limits as the host of the attempts has."""
+        from pytest_mlebench.host.leases import Leasing, host_capacity  # late: an agent runs
+        from pytest_mlebench.host.within import within_capacity
+
+        sandbox = self.sandbox(agent)
+        idle = replace(limits, gpus=0)
+        capacity = sandbox.capacity(idle) if isinstance(sandbox, Leasing) else host_capacity()
+        return within_capacity(limits, capacity)
+
     def identity(self, agent: Agent) -> Identity:
         """Return what an agent is, looked at once: it must not change under a session's hands."""
         if self.posting is not None and self.posting.identity is not None and agent is self._agent:
@@ -131,7 +144,7 @@ class MleSession:
         if known is None or known[0] is not agent:
             image = getattr(self.sandbox(agent), "image_digest", None)
             identity = identify_agent(
-                agent, hidden=self.settings.hidden, image=None if image is None else image(agent)
+                agent, hidden=self.hidden, image=None if image is None else image(agent)
             )
             known = self._identities[id(agent)] = (agent, identity)
         return known[1]
@@ -236,7 +249,7 @@ class MleSession:
         return Circumstances(
             session=settings.session,
             keeping=keeping,
-            hidden=settings.hidden,
+            hidden=self.hidden,
             before=before,
             after=after,
             snapshot_every=settings.snapshot_every,
@@ -249,7 +262,7 @@ class MleSession:
             from pytest_mlebench.sandbox.docker import DockerSandbox  # late on purpose: heavy
 
             cache = self.settings.run_path.parent / ".docker"
-            return DockerSandbox(cache=cache, hidden=self.settings.hidden)
+            return DockerSandbox(cache=cache, hidden=self.hidden)
         # late on purpose: heavy
         from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 

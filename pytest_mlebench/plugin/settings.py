@@ -10,13 +10,14 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pytest
 
+from pytest_mlebench._problems import Problems, Remedy, as_list
 from pytest_mlebench._units import parse_duration, show_duration
 from pytest_mlebench.agent import parse_network
 from pytest_mlebench.attempts.plan import Plan, read_plan
@@ -30,6 +31,8 @@ from pytest_mlebench.plugin.worker_link import posting_of, settings_here
 from pytest_mlebench.reports.gates import Gate, parse_fail_under
 from pytest_mlebench.reports.spending_gate import SpendingGate, parse_fail_over
 from pytest_mlebench.store.location import default_store
+
+T = TypeVar("T")
 
 LEAST_GRACE = 5.0  # seconds: several heartbeats fit into it
 WORKER_KEY = "mle_settings"  # in what xdist gives its workers
@@ -50,6 +53,7 @@ class Settings:
     spending_gate: SpendingGate | None
     baseline: Path | None
     limits: Mapping[str, str]  # the limits that options change, by their keys in a limits table
+    whose_limits: str  # "standard", or "host" for as much of them as the host has
     network: str | None
     budget: Budget  # the bounds that the option sets
     transcripts: bool
@@ -113,6 +117,7 @@ class Settings:
             gates=tuple(gate.value for gate in self.gates),
             fail_over=None if self.spending_gate is None else self.spending_gate.value,
             limits=self.limits,
+            whose_limits=self.whose_limits,
             network=self.network,
             budget=self.budget,
             transcripts=self.transcripts,
@@ -150,51 +155,91 @@ class Settings:
         return cls(**values)
 
 
-def settings_of(config: pytest.Config) -> Settings:
-    """Return what the options say, checked; a worker is given what its controller has checked."""
+def settings_of(config: pytest.Config, problems: Problems | None = None) -> Settings:
+    """Return what the options say, checked; a worker is given what its controller has checked.
+
+    With *problems*, what is wrong is noted there and stand-ins take its place.
+    """
     if sent := getattr(config, "workerinput", {}).get(WORKER_KEY):
         settings, posting = Settings.from_dict(sent), posting_of(config)
         return settings if posting is None else settings_here(settings, posting)
-    return _from_options(config)
+    noted = Problems() if problems is None else problems
+    settings = _from_options(config, noted)
+    if problems is None and noted:
+        raise ConfigError(as_list(noted))
+    return settings
 
 
-def _from_options(config: pytest.Config) -> Settings:
-    run_path = _run_path(config)
-    plan = read_plan(RunFolder(run_path)) if RunFolder(run_path).plan.is_file() else None
-    settings = _with_plan(config, _given(config, run_path), plan)
-    settings.changed_limits(STANDARD)  # wrong values end here
-    known = registry(config)
-    ids = known.select(settings.splits, settings.competitions)
+def _from_options(config: pytest.Config, problems: Problems) -> Settings:
+    known = registry(config)  # a folder of competitions that is not there ends here
+    run_path = problems.check(lambda: _run_path(config), None, {"run": None, "runs-dir": None})
+    settings = _given(config, run_path or Path(), problems)
+    if run_path is not None and RunFolder(run_path).plan.is_file():
+        before = settings
+        settings = problems.check(
+            lambda: _with_plan(config, before, read_plan(RunFolder(run_path))), before, _FRESH
+        )
+    selection = settings.splits, settings.competitions
+    nothing: tuple[str, ...] = ()
+    ids = problems.check(lambda: known.select(*selection), nothing, _DEMO)
     return replace(settings, ids=ids)
 
 
-def _given(config: pytest.Config, run_path: Path) -> Settings:
+# instead of limits that are wrong: what any host has
+_SMALL = {"time": "24h", "cpus": "1", "memory": "1MB", "gpus": "0", "shm_size": "1MB"}
+_FRESH: Remedy = {"run": None}
+_DEMO: Remedy = {"split": DEFAULT_SPLIT, "competition": None}
+
+
+def _given(config: pytest.Config, run_path: Path, problems: Problems) -> Settings:
     """Return what the options themselves say."""
 
     def given(name: str) -> Any:
-        return options.given(config, name)
+        """Return an option's value; an empty or impossible one is a problem."""
+        try:
+            return options.given(config, name)
+        except pytest.UsageError as error:
+            problems.add(ConfigError(str(error)), {name: None})
+            return options.default(name)
+
+    def parsed(name: str, parse: Callable[[Any, str], T], stand_in: T) -> T:
+        """Return an option's value as *parse* understands it; the stand-in if it is not given."""
+        value, label = given(name), options.spelled(config, name)
+        if value is None:
+            return stand_in
+        return problems.check(lambda: parse(value, label), stand_in, {name: None})
+
+    def limit(name: str, key: str) -> str | None:
+        """Return a limit as it was typed; a wrong one is no reason to call the host too small."""
+        value, label = given(name), options.spelled(config, name)
+        if value is None:
+            return None
+        remedy = {name: None, "limits": "host"}
+        ok = problems.check(lambda: STANDARD.with_limit(key, value, label), None, remedy)
+        return _SMALL[key] if ok is None else str(value)
 
     splits = names_in(given("split"))
     competitions = names_in(given("competition"))
-    network = given("network")
     known = registry(config).splits()
+    limits = {key: limit(name, key) for name, key in options.LIMITS.items()}
     return Settings(
         agent=str(given("agent")),
         ids=(),
         splits=splits if splits or competitions else (DEFAULT_SPLIT,),
         competitions=competitions,
         tests=_tests(config),
-        seeds=seeds_from(given("seeds"), "--mle-seeds"),
+        seeds=parsed("seeds", seeds_from, 1),
         require=given("require"),
-        gates=tuple(parse_fail_under(value, known) for value in given("fail-under")),
-        spending_gate=parse_fail_over(given("fail-over")),
-        baseline=_baseline(config, given("baseline")),
-        limits={key: str(v) for name, key in options.LIMITS.items() if (v := given(name))},
-        network=network and parse_network(network, "--mle-network"),
-        budget=parse_budget(budget) if (budget := given("budget")) else Budget(),
+        gates=parsed("fail-under", lambda values, _: _gates(values, known), ()),
+        spending_gate=parsed("fail-over", lambda value, _: parse_fail_over(value), None),
+        baseline=parsed("baseline", lambda name, _: _baseline(config, name), None),
+        limits={key: value for key, value in limits.items() if value is not None},
+        whose_limits=given("limits"),
+        network=parsed("network", parse_network, None),
+        budget=parsed("budget", lambda value, _: parse_budget(value), Budget()),
         transcripts=given("transcripts") == "on",
-        gpu_hour_usd=_gpu_hour_usd(given("gpu-hour-usd")),
-        snapshot_every=_snapshot_every(given("snapshot-every")),
+        gpu_hour_usd=parsed("gpu-hour-usd", _gpu_hour_usd, None),
+        snapshot_every=parsed("snapshot-every", _snapshot_every, None),
         sandbox=given("sandbox"),
         prepare=given("prepare"),
         missing=given("missing"),
@@ -203,17 +248,19 @@ def _given(config: pytest.Config, run_path: Path) -> Settings:
         rerun_changed=given("rerun") == "changed",
         store=_folder(config, given("data-dir")) or default_store(),
         run_path=run_path,
-        reports=_reports(config, given("report")),
+        reports=parsed("report", lambda names, label: _reports(config, names, label), ()),
         hosts=_folder(config, given("hosts")),
         hosts_missing=given("hosts-missing"),
-        grace=_grace(given("grace")),
+        grace=parsed("grace", _grace, LEAST_GRACE),
     )
 
 
-def _with_plan(config: pytest.Config, settings: Settings, plan: Plan | None) -> Settings:
+def _gates(values: Sequence[str], known: Sequence[str]) -> tuple[Gate, ...]:
+    return tuple(parse_fail_under(value, known) for value in values)
+
+
+def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Settings:
     """Return the settings with what the plan of the run says where the options say nothing."""
-    if plan is None:
-        return settings
 
     def said(*names: str) -> bool:
         return any(options.explicit(config, name) is not None for name in names)
@@ -237,6 +284,7 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan | None) -> 
         gates=settings.gates if said("fail-under") else gates,
         spending_gate=settings.spending_gate or parse_fail_over(plan.fail_over),
         limits={**plan.limits, **settings.limits},
+        whose_limits=settings.whose_limits if said("limits") else plan.whose_limits,
         network=settings.network or plan.network,
         budget=plan.budget.overridden_by(settings.budget),
         transcripts=settings.transcripts if said("transcripts") else plan.transcripts,
@@ -266,32 +314,28 @@ def _tests(config: pytest.Config) -> tuple[str, ...]:
     return tuple(config.args)
 
 
-def _gpu_hour_usd(value: str | None) -> float | None:
-    if value is None:
-        return None
+def _gpu_hour_usd(value: str, label: str) -> float | None:
     try:
         price = float(value)
     except ValueError:
         price = -1.0
     if not 0 <= price < math.inf:
-        raise ConfigError(f"--mle-gpu-hour-usd must be a price in dollars, given: {value}")
+        raise ConfigError(f"{label} must be a price in dollars, given: {value}")
     return price
 
 
-def _grace(value: str) -> float:
-    seconds = parse_duration(value, "--mle-grace")
+def _grace(value: str, label: str) -> float:
+    seconds = parse_duration(value, label)
     if seconds < LEAST_GRACE:
         least = show_duration(LEAST_GRACE)
-        raise ConfigError(f"--mle-grace must be {least} or more, given: {value}")
+        raise ConfigError(f"{label} must be {least} or more, given: {value}")
     return seconds
 
 
-def _snapshot_every(value: str | None) -> float | None:
-    if value is None:
-        return None
+def _snapshot_every(value: str, label: str) -> float | None:
     from pytest_mlebench.sandbox.snapshots import parse_every  # late on purpose: only if asked for
 
-    return parse_every(value, "--mle-snapshot-every")
+    return parse_every(value, label)
 
 
 def _folder(config: pytest.Config, name: str | None) -> Path | None:
@@ -328,13 +372,13 @@ def _baseline(config: pytest.Config, name: str | None) -> Path | None:
     return path
 
 
-def _reports(config: pytest.Config, names: Sequence[str]) -> tuple[Path, ...]:
+def _reports(config: pytest.Config, names: Sequence[str], label: str) -> tuple[Path, ...]:
     if not names:
         return ()
     from pytest_mlebench.reports.report import check_suffix
 
     paths = [_folder(config, name) for name in names]
-    return tuple(check_suffix(path, "--mle-report") for path in paths if path is not None)
+    return tuple(check_suffix(path, label) for path in paths if path is not None)
 
 
 def _sendable(value: Any) -> Any:

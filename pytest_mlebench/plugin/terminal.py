@@ -11,7 +11,7 @@ import pytest
 from pytest_mlebench._files import short_path
 from pytest_mlebench.limits import STANDARD, Limits, demo_limits
 from pytest_mlebench.plugin import options
-from pytest_mlebench.plugin.preflight import distinct_limits
+from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import AT_HOME, MleSession
 from pytest_mlebench.plugin.verdicts import found_in, is_final

@@ -41,7 +41,7 @@ class Marker:
         """Tell whether the folder is still what the marker says."""
         if self.format != FORMAT or self.competition != competition.id:
             return False
-        if competition.source == "generated" and self.code != code_hash(competition):
+        if competition.is_at_hand and self.code != code_hash(competition):
             return False
         return bool(self.files) and all(
             _size(prepared / name) == facts["bytes"] for name, facts in self.files.items()
@@ -57,11 +57,15 @@ def read_marker(prepared: Path) -> Marker | None:
 
 
 def code_hash(competition: Competition) -> str:
-    """Return a digest of everything that a generated dataset depends on."""
+    """Return a digest of everything that a dataset depends on that is made of files beside it."""
     digest = hashlib.sha256(__version__.encode())
     for path in _code(competition.folder):
         digest.update(f"\0{path.name}\0".encode())
         digest.update(path.read_bytes())
+    if competition.own_raw is not None:
+        for path in sorted(p for p in competition.own_raw.rglob("*") if p.is_file()):
+            status = path.stat()  # not the content: it may be large
+            digest.update(f"\0{path.name}\0{status.st_size}\0{status.st_mtime_ns}".encode())
     return digest.hexdigest()
 
 

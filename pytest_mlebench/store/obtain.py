@@ -13,7 +13,7 @@ from pytest_mlebench._messages import Progress
 from pytest_mlebench.archives.archive import extract, kind
 from pytest_mlebench.archives.streaming import EarlyUnzip
 from pytest_mlebench.archives.unzip import Done, unzip
-from pytest_mlebench.competition import Competition
+from pytest_mlebench.competition import RAW, Competition
 from pytest_mlebench.errors import DatasetError, MlebenchError, PreparationError
 from pytest_mlebench.kaggle.client import Kaggle
 from pytest_mlebench.kaggle.download import dispose_of, download, part_of, read_zip, remove_zip
@@ -80,12 +80,14 @@ def obtain(
         return _linked(place.raw, target, json.loads(place.note.read_text(encoding="utf-8")))
     if place.zip.exists():
         return _unpacked(competition, place.zip, target, verify, progress)
-    if place.has_raw():
-        progress(f"{competition.id}: using the raw files in {place.raw}")
-        return _linked(place.raw, target, {"folder": str(place.raw)})
+    at_hand = place.raw if place.has_raw() else competition.own_raw
+    if at_hand is not None:
+        progress(f"{competition.id}: using the raw files in {at_hand}")
+        return _linked(at_hand, target, {"folder": str(at_hand)})
     if competition.source == "local":
         raise DatasetError(
-            f"{competition.id}: no raw files: put them into {place.raw}, "
+            f"{competition.id}: no raw files: put them into {competition.folder / RAW} or "
+            f"{place.raw}, "
             "or name the folder that has them with pytest-mlebench prepare --from DIR"
         )
     # Where the zip has to have its published sum in the end, that vouches for all its members.

@@ -23,7 +23,7 @@ def cli(
     )
 
 
-def complaint(*arguments: str | Path, status: int = 2) -> str:
+def complaint(*arguments: str | Path, status: int = 4) -> str:
     """Run what must fail and return the one line it says."""
     done = cli(*arguments)
     assert done.returncode == status, done.stderr

@@ -126,7 +126,7 @@ def test_list_shows_everything_that_is_wrong_with_a_competition(mine: Path) -> N
     path = mine / "tiny" / "competition.toml"
     path.write_text(path.read_text().replace("teams", "teems").replace("targets", "target"))
     done = cli("list", "tiny", "--competitions", mine)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.splitlines() == [
         f"pytest-mlebench: error: {path}: 2 problems:",
         "  submission: targets is missing, did you mean 'target'?",
@@ -158,8 +158,9 @@ def test_grade_writes_both_reports(mine: Path, tmp_path: Path) -> None:
     file = _lines(tmp_path / "f.jsonl", good, poor, tmp_path / "none.csv")
     where = ("--competitions", mine, "--data-dir", tmp_path / "store")
     done = cli("grade", file, *where, "--output-dir", tmp_path / "out")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (1, ""), "one of the files does not exist"
     assert "G.F" in done.stdout
+    assert f"1 of 3 files do not exist: {tmp_path / 'none.csv'}" in done.stdout
     theirs = next((tmp_path / "out").glob("*_grading_report.json"))
     data = json.loads(theirs.read_text())
     assert (data["total_runs"], data["total_gold_medals"], data["total_above_median"]) == (3, 1, 2)
@@ -291,7 +292,7 @@ def test_grade_sample_of_a_bad_file_says_why_and_fails(mine: Path, tmp_path: Pat
 def test_usage_errors_are_short() -> None:
     for arguments in ((), ("lst",), ("report",), ("grade-sample", "x")):
         done = cli(*arguments)
-        assert done.returncode == 2
+        assert done.returncode == 4
         assert done.stderr.splitlines()[-1].startswith("pytest-mlebench")
         assert "Traceback" not in done.stderr
 
@@ -327,3 +328,23 @@ def test_only_the_command_that_runs_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_messages_name_the_options_of_the_command(mine: Path, tmp_path: Path) -> None:
+    message = complaint("list", "--split", "no/such.txt")
+    assert message == "--split names a file that does not exist: no/such.txt"
+    assert complaint("grade-sample", tmp_path / "none.csv", "tiny", "--competitions", mine) == (
+        f"no such submission: {tmp_path / 'none.csv'}"
+    )
+
+
+def test_list_is_a_table_with_totals(tmp_path: Path) -> None:
+    done = cli("list", "--data-dir", tmp_path)
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:4] == ["competition", "split", "category", "size"]
+    row = next(line for line in lines if line.startswith("leaf-classification "))
+    assert row.split()[1:] == ["low", "Image", "Classification", "36MB", "log_loss", "lower", "no"]
+    assert "lite: 22 competitions, 158GB, 0 prepared" in lines
+    assert "all: 75 competitions, 3.28TB, 0 prepared" in lines
+    leaky = next(line for line in lines if line.startswith("random-acts-of-pizza"))
+    assert leaky.endswith("leak")

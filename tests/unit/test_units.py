@@ -17,7 +17,7 @@ from pytest_mlebench.limits import STANDARD, Limits
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("24h", 86_400), ("1h30m", 5_400), ("90s", 90), ("1.5m", 90), ("45", 45), ("2d", 172_800)],
+    [("24h", 86_400), ("1h30m", 5_400), ("90s", 90), ("1.5m", 90), ("2d", 172_800)],
 )
 def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text, "--x") == seconds
@@ -28,7 +28,7 @@ def test_durations(text: str, seconds: float) -> None:
     [
         ("440GB", 440 * 10**9),
         ("16GiB", 16 * 2**30),
-        ("1000", 1000),
+        ("1000B", 1000),
         ("1.5 MB", 1_500_000),
         ("2t", 2 * 10**12),
     ],
@@ -43,10 +43,17 @@ def test_wrong_durations_are_refused(text: str) -> None:
         parse_duration(text, "--x")
 
 
-@pytest.mark.parametrize("text", ["", "lots", "-1GB", "0", "1XB"])
+@pytest.mark.parametrize("text", ["", "lots", "-1GB", "0B", "1XB"])
 def test_wrong_sizes_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--x must be"):
         parse_size(text, "--x")
+
+
+def test_a_number_without_a_unit_is_a_question() -> None:
+    with pytest.raises(ConfigError, match=r"^--x needs a unit: 24h or 24s\?$"):
+        parse_duration("24", "--x")
+    with pytest.raises(ConfigError, match=r"^here: memory needs a unit: 10GB or 10MB\?$"):
+        Limits.from_table({"memory": 10}, where="here", base=STANDARD)
 
 
 def test_the_standard_limits_are_those_of_the_benchmark() -> None:

@@ -147,7 +147,8 @@ def _standing(result: Result) -> Iterator[tuple[str, str]]:
     if grade.percentile is not None:
         yield "place", f"better than {grade.percentile:.1f} % of {grade.teams} teams"
     for name in THRESHOLDS:
-        yield name, show_score(getattr(grade, name))
+        if (threshold := getattr(grade, name)) is not None:
+            yield name, show_score(threshold)
     yield "better is", "lower" if grade.lower_is_better else "higher"
 
 

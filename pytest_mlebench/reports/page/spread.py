@@ -68,9 +68,10 @@ def draw_spread(board: Leaderboard, scored: Sequence[Scored]) -> Spread | None:
     if scale is None:
         return None
     marks = (("median", board.median), ("bronze", board.bronze), ("silver", board.silver))
+    named = (*marks, ("gold", board.gold))
     return Spread(
         area=_area(board.percentiles, scale),
-        lines=tuple((name, scale.x(score)) for name, score in (*marks, ("gold", board.gold))),
+        lines=tuple((name, scale.x(score)) for name, score in named if score is not None),
         dots=tuple(_dots(scored, scale)),
     )
 
@@ -84,10 +85,8 @@ def _scale(board: Leaderboard, scores: Sequence[float]) -> _Scale | None:
     far = lowest != worse(lowest, ranked[LAST_SHOWN])
     worst, best = lowest if far else ranked[LAST_SHOWN], ranked[0]
     usual = abs(ranked[1] - worst)
-    if (
-        abs(best - ranked[1]) > usual / 2
-    ):  # the first team is far ahead: a leak, more often than not
-        best = board.gold
+    if abs(best - ranked[1]) > usual / 2 and board.gold is not None:
+        best = board.gold  # the first team is far ahead: a leak, more often than not
     return None if best == worst else _Scale(worst, best)
 
 

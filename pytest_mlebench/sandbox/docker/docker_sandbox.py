@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError, SandboxError, UnknownName
+from pytest_mlebench.errors import ConfigError, HostTooSmall, SandboxError, UnknownName
 from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, Claim
 from pytest_mlebench.host.signals import termination_interrupts
@@ -15,7 +16,7 @@ from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.docker.cleanup import remove_orphans
 from pytest_mlebench.sandbox.docker.container import Container
-from pytest_mlebench.sandbox.docker.engine import Engine, check_limits, is_too_old
+from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts, check_limits, is_too_old
 from pytest_mlebench.sandbox.docker.execution import Execution
 from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
@@ -72,39 +73,22 @@ class DockerSandbox:
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
         facts = self.engine.facts
-        if not facts.local and agent.mounts:
-            raise ConfigError(
-                f"agent {agent.name!r} wants mounts of this machine, but its engine runs on "
-                f"another ({facts.host}): put the files into the image"
-            )
         if is_too_old(facts):
             raise ConfigError(
                 f"the engine at {facts.address} is too old: its API is {facts.api}, 1.41 is needed "
                 "(Docker 20.10, Podman 4)"
             )
-        check_limits(limits, facts)
-        if limits.gpus and facts.name == "podman":
-            # It takes the request and starts the container without.
-            raise ConfigError(
-                f"Podman's Docker interface gives no GPUs by their ids, asked for: {limits.gpus}: "
-                "use a Docker engine, or --mle-gpus=0"
-            )
+        together(
+            lambda: check_limits(limits, facts),
+            lambda: self._require_gpu_engine(limits),
+            lambda: self.capacity(limits),
+            lambda: check_network(network),
+            lambda: _require_nearness(facts, agent, network),
+            lambda: _require_runtime(facts, agent),
+            agent.environment,
+            agent.model_keys,
+        )
         gpus = self.capacity(limits).gpus[:1]
-        check_network(network)
-        if network.startswith("allow:") and not facts.local:
-            raise ConfigError(
-                f"--mle-network={network} needs an engine on this machine, and this one runs on "
-                f"{facts.host}: run pytest there, or use --mle-network=none or open"
-            )
-        if agent.models and not facts.local:
-            raise ConfigError(
-                f"the models of agent {agent.name!r} need an engine on this machine, and this one "
-                f"runs on {facts.host}: run pytest there"
-            )
-        if agent.runtime is not None and agent.runtime not in facts.runtimes:
-            raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)
-        agent.environment()
-        agent.model_keys()
         prepared = self.prepare(agent)
         command(agent, prepared)
         if gpus:
@@ -117,6 +101,14 @@ class DockerSandbox:
             lines.append(f"not enforced by this engine: {', '.join(facts.missing)}")
         lines += [f"removed {orphan.describe()}" for orphan in remove_orphans(self.engine)]
         return tuple(lines)
+
+    def _require_gpu_engine(self, limits: Limits) -> None:
+        if limits.gpus and self.engine.facts.name == "podman":
+            # It takes the request and starts the container without.
+            raise HostTooSmall(
+                f"Podman's Docker interface gives no GPUs by their ids, asked for: {limits.gpus}: "
+                "use a Docker engine, or --mle-gpus=0"
+            )
 
     def image_digest(self, agent: Agent) -> str:
         """Return what identifies the content of an agent's image."""
@@ -173,3 +165,29 @@ class DockerSandbox:
             self.left.pop().remove()
         with termination_interrupts():
             return Execution(self, job, grace=self._grace).run()
+
+
+def _require_nearness(facts: EngineFacts, agent: Agent, network: str) -> None:
+    """Refuse what needs an engine on this machine where it runs on another."""
+    if facts.local:
+        return
+    if agent.mounts:
+        raise ConfigError(
+            f"agent {agent.name!r} wants mounts of this machine, but its engine runs on "
+            f"another ({facts.host}): put the files into the image"
+        )
+    if network.startswith("allow:"):
+        raise ConfigError(
+            f"--mle-network={network} needs an engine on this machine, and this one runs on "
+            f"{facts.host}: run pytest there, or use --mle-network=none or open"
+        )
+    if agent.models:
+        raise ConfigError(
+            f"the models of agent {agent.name!r} need an engine on this machine, and this one "
+            f"runs on {facts.host}: run pytest there"
+        )
+
+
+def _require_runtime(facts: EngineFacts, agent: Agent) -> None:
+    if agent.runtime is not None and agent.runtime not in facts.runtimes:
+        raise UnknownName(f"runtime of agent {agent.name!r}:", agent.runtime, facts.runtimes)

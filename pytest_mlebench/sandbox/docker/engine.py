@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_mlebench._units import show_count, show_size
-from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, SandboxError
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox.docker.ssh_tunnel import Tunnel
 
@@ -181,17 +181,20 @@ def unreachable(address: str, problem: str) -> ConfigError:
 
 def check_limits(limits: Limits, facts: EngineFacts) -> None:
     """Refuse limits that the engine's host cannot give, naming both numbers and the option."""
+    lacks = []
     if limits.cpus > facts.cpus:
-        raise ConfigError(
+        lacks.append(
             f"the limit of {show_count(limits.cpus)} CPUs is more than the {facts.cpus} "
             f"that {facts.host} has: use --mle-cpus={facts.cpus} or fewer"
         )
     if limits.memory_bytes > facts.memory_bytes:
-        raise ConfigError(
+        lacks.append(
             f"the memory limit of {show_size(limits.memory_bytes)} is more than the "
             f"{show_size(facts.memory_bytes)} that {facts.host} has: "
             f"use --mle-memory={_floor_size(facts.memory_bytes)} or less"
         )
+    if lacks:
+        raise ConfigErrors(map(HostTooSmall, lacks))
 
 
 def is_too_old(facts: EngineFacts) -> bool:

@@ -14,8 +14,10 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.host.gpus import gpus_for
@@ -67,9 +69,13 @@ class ProcessSandbox:
                 f"agent {agent.name!r} has no command that could run outside its image: "
                 "use --mle-sandbox=docker"
             )
-        _require_program(agent)
-        self._require_network(agent, network)
-        require(Claim.of(limits), self.capacity(limits))
+        without = replace(limits, gpus=0)  # what is said of GPUs is said once
+        together(
+            lambda: _require_program(agent),
+            lambda: self._require_network(agent, network),
+            lambda: require(Claim.of(without), self.capacity(without)),
+            lambda: require(Claim(gpus=limits.gpus), self.capacity(limits)),
+        )
         found = self._strength(agent, network)
         lacking = missing(found.walls, network=network)
         described = "; ".join(f"no {name}: {meaning}" for name, meaning in lacking.items())
@@ -214,12 +220,15 @@ def _require_program(agent: Agent) -> None:
     agent.model_keys()  # so does this
     if agent.function is not None:
         return
-    program = agent.command[0]
+    program, *words = agent.command
     found = shutil.which(program, path=environment.get("PATH", _path()))
     if found is None and agent.folder is not None:
         found = shutil.which(str(agent.folder / program))
     if found is None:
         raise ConfigError(f"agent {agent.name!r}: no such command: {program}")
+    script = words[0] if words else ""
+    if script.endswith((".py", ".sh")) and agent.folder and not (agent.folder / script).is_file():
+        raise ConfigError(f"agent {agent.name!r}: no such script in {agent.folder}: {script}")
 
 
 def _environment(job: Job, home: Path, url: str, *, walled: bool) -> dict[str, str]:

@@ -80,7 +80,7 @@ def test_somebody_elses_config_yaml_defines_nothing(root: Path) -> None:
     (root / "config.yaml").write_text("[broken")
     (root / "pyproject.toml").write_text('[tool.mlebench.agents.x]\ncommand = "true"\n')
     assert find_agent("x", rootdir=root).command == ("true",)
-    assert message("z", root) == "unknown agent 'z' (known: baseline, dummy, x)"
+    assert message("z", root).startswith("unknown agent 'z' (known: baseline, dummy, x); make one")
 
 
 @pytest.mark.parametrize("name", ["dummy", "baseline"])
@@ -183,7 +183,12 @@ def test_all_names_are_known(root: Path) -> None:
         ("./x", "--mle-agent names a path that does not exist: ./x"),
         ("no/agent.toml", "--mle-agent names a path that does not exist: no/agent.toml"),
         ("./empty", "--mle-agent names a folder without agent.toml or config.yaml: ROOT/empty"),
-        ("empty", "unknown agent 'empty' (known: baseline, dummy)"),
+        (
+            "empty",
+            "unknown agent 'empty' (known: baseline, dummy); make one with pytest-mlebench init, "
+            "or give --mle-agent a folder with an agent.toml or a command such as "
+            "'python agent.py'",
+        ),
         (
             "plain.py",
             "--mle-agent names a file that is not executable: ROOT/plain.py; "

@@ -1,0 +1,85 @@
+"""Checks whose complaints are gathered, so that a user meets one list and not one error a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pytest_mlebench.errors import ConfigError, ConfigErrors
+
+T = TypeVar("T")
+
+Remedy = Mapping[str, str | None]  # option: the value that would work, None to leave it out
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A sentence with its way out, and what of it can be typed."""
+
+    text: str
+    remedy: Remedy = field(default_factory=dict)
+
+
+class Problems:
+    """What is wrong, as far as it has been looked for."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+        self.further: dict[str, str | None] = {}  # remedies that belong to no single problem
+
+    @property
+    def remedy(self) -> dict[str, str | None]:
+        """Return all remedies as one."""
+        merged = dict(self.further)
+        for problem in self.found:
+            merged.update(problem.remedy)
+        return merged
+
+    def also(self, remedy: Remedy) -> None:
+        """Add to what would work."""
+        self.further.update(remedy)
+
+    def check(self, check: Callable[[], T], stand_in: T, remedy: Remedy | None = None) -> T:
+        """Return what a check returns; take note of what it refuses and return the stand-in."""
+        try:
+            return check()
+        except ConfigError as error:
+            self.add(error, remedy)
+        return stand_in
+
+    def add(self, error: ConfigError, remedy: Remedy | None = None) -> None:
+        """Take note of an error, or of all in it, each sentence once."""
+        known = {problem.text for problem in self.found}
+        for each in error.errors if isinstance(error, ConfigErrors) else (error,):
+            if str(each) not in known:
+                self.found.append(Problem(str(each), remedy or {}))
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+
+def together(*checks: Callable[[], object]) -> None:
+    """Make all the checks; raise what they refuse as one error."""
+    errors = []
+    for check in checks:
+        try:
+            check()
+        except ConfigError as error:
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ConfigErrors(errors)
+
+
+def as_list(problems: Problems) -> str:
+    """Return the problems as people read them: a sentence, or a numbered list."""
+    texts = [problem.text for problem in problems.found]
+    if len(texts) == 1:
+        return texts[0]
+    lines = [f"{len(texts)} problems:"]
+    for number, text in enumerate(texts, start=1):
+        first, *more = text.splitlines()
+        lines += [f"  {number}. {first}", *(f"     {line}" for line in more)]
+    return "\n".join(lines)
