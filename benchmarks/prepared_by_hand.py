@@ -66,7 +66,7 @@ def generate_rides(raw: Path, scale: float) -> None:
 
 
 def write_rides(path: Path, count: int, batch: int = 500_000) -> None:
-    """Write rides like those of the original, as pandas writes them."""
+    """Write rides like those of the original, of which some have no places, written as 0."""
     draw = np.random.default_rng(0)
     with path.open("w") as file:
         for start in range(0, count, batch):
@@ -82,7 +82,9 @@ def write_rides(path: Path, count: int, batch: int = 500_000) -> None:
                 table[f"{place}_longitude"] = draw.normal(-73.9, 0.05, rows).round(6)
                 table[f"{place}_latitude"] = draw.normal(40.7, 0.05, rows).round(6)
             table["passenger_count"] = draw.integers(0, 7, rows)
-            table.to_csv(file, index=False, header=start == 0)
+            table.loc[::50, table.columns[3:7]] = 0.0
+            text = table.to_csv(index=False, header=start == 0)
+            file.write(text.replace(",0.0,0.0,0.0,0.0,", ",0,0,0,0,"))
 
 
 def split_rides(raw: Path, public: Path, private: Path) -> None:

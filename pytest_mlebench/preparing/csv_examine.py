@@ -126,7 +126,7 @@ def _examine_plain(
     for run in runs:
         cells = table.iloc[:, [table.columns.get_loc(names[n]) for n in run]]
         try:
-            growth += _growth(_spans(rows, begins[:, run[0]], ends[:, run[-1]]), cells)
+            growth += _growth(rows, begins[:, run[0]], ends[:, run[-1]] + 1, cells)
         except NotProven:
             return None
     kinds = dict.fromkeys(names, "string")
@@ -140,34 +140,41 @@ def _has_short(sizes: Array) -> bool:
     return bool(((sizes > 0) & (sizes <= MAX_MISSING_BYTES)).any())
 
 
-def _spans(rows: bytes, begins: Array, ends: Array) -> bytes:
-    """Return the bytes from a beginning to an end, that one included, in each row."""
-    sizes = ends + 1 - begins
+def _growth(rows: bytes, begins: Array, ends: Array, cells: pd.DataFrame) -> Array:
+    """Return for each row whether its cells are written otherwise, and how much longer."""
+    sizes = ends - begins
+    raw = _spans(rows, begins, sizes)
+    raw[np.cumsum(sizes) - 1] = ord("\n")  # or a comma, if there are more cells
+    new = np.frombuffer(rows_text(columns_of(cells), Style()).encode(), np.uint8)
+    if np.array_equal(raw, new):
+        return np.zeros((2, len(cells)), dtype=np.int64)
+    new_sizes = np.diff(np.flatnonzero(new == ord("\n")) + 1, prepend=0)
+    return np.stack([_differing(raw, sizes, new, new_sizes), new_sizes - sizes])
+
+
+def _spans(rows: bytes, begins: Array, sizes: Array) -> Array:
+    """Return the bytes of some cells of each row."""
     widest = int(sizes.max())
     slots = windows(rows, widest)[begins].view(np.uint8).reshape(len(begins), widest)
-    return bytes(slots[np.arange(widest) < sizes[:, None]])
-
-
-def _growth(raw: bytes, cells: pd.DataFrame) -> Array:
-    """Return for each row whether its cells are written otherwise, and how much longer."""
-    raw = raw.replace(b"\n", b",")
-    new = rows_text(columns_of(cells), Style()).encode().replace(b"\n", b",")
-    if raw == new:
-        return np.zeros((2, len(cells)), dtype=np.int64)
-    pairs = list(zip(raw.split(b",")[:-1], new.split(b",")[:-1], strict=True))
-    differs = np.fromiter((before != after for before, after in pairs), bool, len(pairs))
-    longer = np.zeros(len(pairs), dtype=np.int64)
-    for place in np.flatnonzero(differs).tolist():
-        longer[place] = len(pairs[place][1]) - len(pairs[place][0])
-    return np.asarray(np.stack([differs, longer]).reshape(2, *cells.shape).sum(axis=2))
+    return np.asarray(slots[np.arange(widest) < sizes[:, None]])
 
 
 def _changes(rows: bytes, lengths: Array, text: bytes) -> Array:
     """Return the new lengths of the rows that differ from what was written."""
-    ends, new_ends = np.cumsum(lengths), row_ends(text)
-    start = new_start = 0
-    same = []
-    for end, new_end in zip(ends.tolist(), new_ends.tolist(), strict=True):
-        same.append(rows[start:end] == text[new_start:new_end])
-        start, new_start = end, new_end
-    return np.where(same, 0, np.diff(new_ends, prepend=0)).astype(np.uint32)
+    new_lengths = np.diff(row_ends(text), prepend=0)
+    raw, new = np.frombuffer(rows, np.uint8), np.frombuffer(text, np.uint8)
+    differing = _differing(raw, lengths, new, new_lengths)
+    return np.where(differing, new_lengths, 0).astype(np.uint32)
+
+
+def _differing(raw: Array, sizes: Array, new: Array, new_sizes: Array) -> Array:
+    """Return which rows of two texts differ."""
+    if len(sizes) != len(new_sizes):
+        raise NotProven  # never, unless the rows are not what they seem
+    as_long = sizes == new_sizes
+    before, after = raw[np.repeat(as_long, sizes)], new[np.repeat(as_long, new_sizes)]
+    differing = np.asarray(~as_long)
+    places = np.flatnonzero(before != after)
+    numbers = np.searchsorted(np.cumsum(sizes[as_long], dtype=np.int64), places, "right")
+    differing[np.flatnonzero(as_long)[numbers]] = True
+    return differing

@@ -301,13 +301,12 @@ def _patched(source: Source, text: bytes, lengths: Array, changed: Array) -> byt
     flags = changed != 0
     if flags.mean() > MANY_CHANGES:
         return source.written(text)
-    ends = np.cumsum(lengths)
-    spans = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
-    rows = [text[start:end] for start, end in spans]
-    places = np.flatnonzero(flags).tolist()
-    new = source.written(b"".join([rows[place] for place in places]))
-    start = 0
-    for place, end in zip(places, row_ends(new).tolist(), strict=True):
-        rows[place] = new[start:end]
-        start = end
-    return b"".join(rows)
+    places = np.flatnonzero(flags)
+    ends = np.cumsum(lengths, dtype=np.int64)[places]
+    spans = list(zip((ends - lengths[places]).tolist(), ends.tolist(), strict=True))
+    new = source.written(b"".join([text[start:end] for start, end in spans]))
+    parts, done, new_start = [], 0, 0
+    for (start, end), new_end in zip(spans, row_ends(new).tolist(), strict=True):
+        parts += [text[done:start], new[new_start:new_end]]
+        done, new_start = end, new_end
+    return b"".join([*parts, text[done:]])
