@@ -65,6 +65,11 @@ class AttemptFolder:
         return self.path / ".keeper"
 
     @property
+    def sockets(self) -> Path:
+        """Return where a container finds what listens on our side, only while the agent runs."""
+        return self.path / "sockets"
+
+    @property
     def stats(self) -> Path:
         """Return the samples of what the agent used."""
         return self.path / "stats.jsonl"

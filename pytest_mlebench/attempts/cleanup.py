@@ -1,4 +1,4 @@
-"""What killed sessions left in the folders of runs: workspaces, and nothing that anybody needs."""
+"""What killed sessions left in the folders of runs: workspaces, sockets, nothing anybody needs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def find_workspaces(folder: RunFolder) -> Iterator[Path]:
         for attempt in seed.attempts():
             if is_held(attempt.keeper):
                 continue  # it runs on without its session
-            if attempt.home.is_dir() and not attempt.home.is_symlink():
-                yield attempt.home
+            for path in (attempt.home, attempt.sockets):
+                if path.is_dir() and not path.is_symlink():
+                    yield path
             yield from sorted(attempt.path.glob(SCRATCH))
 
 

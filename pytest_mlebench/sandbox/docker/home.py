@@ -14,6 +14,7 @@ from typing import IO
 
 from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.sandbox import Job, require_readable
 from pytest_mlebench.sandbox.collect import Refused, remove_tree
 from pytest_mlebench.sandbox.docker.container import Container
@@ -34,7 +35,7 @@ class Home:
         self._job = job
         self._account = account
         self.path = job.folder / "home"
-        self._sockets = job.folder / "sockets"
+        self._sockets = AttemptFolder(job.folder).sockets
         if not job.data.is_dir():
             raise SandboxError(f"the data folder does not exist: {job.data}")
         for folder in (self.path, self._sockets):
