@@ -48,7 +48,10 @@ COMMANDS = {
         "show a run or a report; write it in another format",
         "pytest_mlebench.commands.report",
     ),
-    "compare": ("compare two reports or runs", "pytest_mlebench.commands.compare"),
+    "compare": (
+        "compare two runs, or several over a budget",
+        "pytest_mlebench.commands.compare",
+    ),
     "board": (
         "show the published results, and the place of a run among them",
         "pytest_mlebench.commands.board",

@@ -22,11 +22,14 @@ from pytest_mlebench.commands.shared import (
     split_names,
 )
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.curves import write_plots
 from pytest_mlebench.reports.gates import check_gates, parse_fail_under
 from pytest_mlebench.reports.membership import split_ids
 from pytest_mlebench.reports.report import Report, check_suffix
 from pytest_mlebench.reports.spending_gate import parse_fail_over
 from pytest_mlebench.reports.summary import WIDTH, problem_lines, summary_lines
+
+PLOTS = ".svg"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="write the report; by suffix .json .html .csv .md; repeatable",
+        help="write the report; by suffix .json .html .csv .md; every plot as .svg and .csv with "
+        "NAME.svg; repeatable",
     )
     add_split_option(parser, "only these splits; what the report lacks of them is missing")
     parser.add_argument(
@@ -61,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
     registry = registry_of(args)
     gates = [parse_fail_under(each, registry.splits(), "--fail-under") for each in args.fail_under]
     spending = parse_fail_over(args.fail_over, "--fail-over")
-    outputs = [check_suffix(path, "--output") for path in args.output]
+    drawings = [Path(path) for path in args.output if path.lower().endswith(PLOTS)]
+    others = [path for path in args.output if not path.lower().endswith(PLOTS)]
+    outputs = [check_suffix(path, "--output") for path in others]
     report = Report.load(args.file, registry)
     if names := split_names(args):
         report = only_splits(report, names, registry)
@@ -71,6 +77,9 @@ def run(args: argparse.Namespace) -> int:
     for path in outputs:
         report.write(path)
         say(f"wrote {path}")
+    for path in drawings:
+        for file in write_plots(report, path):
+            say(f"wrote {file}")
     failures = check_gates(gates, report.results, report.membership)
     if spending is not None and (sentence := spending.judge(report.results)) is not None:
         failures.append(sentence)

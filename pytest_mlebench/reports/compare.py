@@ -75,7 +75,7 @@ def compare(before: Report, after: Report) -> Comparison:
     """Compare two reports, each of one agent, on the competitions that both have."""
     for report in (before, after):
         report.require_one_agent("a comparison")
-    old, new = _by_competition(before), _by_competition(after)
+    old, new = by_competition(before), by_competition(after)
     common, both = [name for name in old if name in new], {**old, **new}
     if not common:
         raise ConfigError("the two reports have no competition in common")
@@ -260,7 +260,7 @@ def _only(side: str, names: Sequence[str]) -> list[Line]:
     return [Line(cut(f"only in {side} ({len(names)}): {', '.join(names)}", 80))] if names else []
 
 
-def _by_competition(report: Report) -> dict[str, tuple[Result, ...]]:
+def by_competition(report: Report) -> dict[str, tuple[Result, ...]]:
     groups: dict[str, list[Result]] = {}
     for result in selection(report.results, report.membership):
         groups.setdefault(result.competition, []).append(result)

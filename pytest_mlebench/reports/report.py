@@ -25,6 +25,7 @@ from pytest_mlebench.reports.results import ItemKey, Result, block_name, blocks_
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.content import Content
+    from pytest_mlebench.reports.plots import Plot
 
 # suffix: the module whose render(report, folder) gives the text of a file for that folder
 WRITERS = {
@@ -171,6 +172,13 @@ class Report:
     def seeds(self) -> tuple[int, ...]:
         """Return the seeds that occur."""
         return tuple(sorted({result.seed for result in self.results}))
+
+    @cached_property
+    def plots(self) -> list[Plot]:
+        """Return what more attempts and less time give, as curves."""
+        from pytest_mlebench.reports.curves import plots_of  # late on purpose: it reads reports
+
+        return plots_of(self)
 
     @property
     def rates(self) -> tuple[SplitRates, ...]:

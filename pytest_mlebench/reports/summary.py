@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.attempts_curve import pass_text
 from pytest_mlebench.reports.breakdown import failures_text
 from pytest_mlebench.reports.cost_text import cost_lines
 from pytest_mlebench.reports.costs import costs_of
 from pytest_mlebench.reports.membership import ALL, Membership
-from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split
+from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split, selection
 from pytest_mlebench.reports.results import Result, block_name, blocks_of
 
 WIDTH = 80
@@ -61,7 +62,8 @@ def summary_lines(
             lines += [Line(f"agent {block_name(block[0])}", {"bold": True, "cyan": True}), Line("")]
         rates = rates_by_split(block, membership)
         lines += [*rate_lines(rates, ascii_only=ascii_only), Line("")]
-        lines += [*competition_lines(block, membership), *_failures(block), Line("")]
+        lines += [*competition_lines(block, membership), *_failures(block)]
+        lines += [*_passes(block, membership), Line("")]
         if costs := cost_lines(costs_of(block), gpu_hour_usd):
             wrapped = (part for text in costs for part in _wrapped(text))
             lines += [*map(Line, wrapped), Line("")]
@@ -97,6 +99,11 @@ def competition_lines(results: Sequence[Result], membership: Membership) -> list
     leaks = sorted({membership.leak(name) for name in grouped} - {""})
     lines += (Line(f"{LEAK_MARKS[leak]} a leak of the answers is {leak}") for leak in leaks)
     return lines
+
+
+def _passes(results: Sequence[Result], membership: Membership) -> list[Line]:
+    text = pass_text(selection(results, membership))
+    return [Line(cut(f"a medal in one of k attempts: {text}", WIDTH))] if text else []
 
 
 def _failures(results: Sequence[Result]) -> list[Line]:

@@ -37,6 +37,13 @@ def render(report: Report, folder: Path | None = None) -> str:
         "membership": report.membership.to_dict(),
         "rates": [row.to_dict() for row in report.rates],
         "costs": _costs(report),
+        "curves": {
+            plot.name: {
+                name: {f"{point.x:g}": point.to_dict() for point in curve}
+                for name, curve in plot.curves.items()
+            }
+            for plot in report.plots
+        },
         "results": [result.to_dict() for result in report.results],
     }
     return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

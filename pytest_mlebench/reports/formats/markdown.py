@@ -14,6 +14,7 @@ from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
 from pytest_mlebench.reports.over_time import HEAD, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
 from pytest_mlebench.reports.results import Result, named
+from pytest_mlebench.reports.time_curve import QUOTED_HOURS
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
@@ -35,6 +36,7 @@ def render(report: Report, folder: Path | None = None) -> str:
             [_row(result, report) for result in report.results],
         ),
         _by_category(report),
+        _curves(report),
         _costs(report),
         _over_time(report.results),
         _problems(report.results),
@@ -123,6 +125,21 @@ def _conditions(report: Report) -> str:
     lines = [f"**{escape(found.sentence)}**", *map(escape, found.guarantees)]
     lines += [f"{key}, by the author's own word: {escape(text)}" for key, text in found.statements]
     return "## Conditions\n\n" + "\n".join(f"- {line}" for line in lines)
+
+
+def _curves(report: Report) -> str:
+    """Return what more attempts and less time give, a table for each plot."""
+    parts = []
+    for plot in report.plots:
+        marks = sorted({point.x for curve in plot.curves.values() for point in curve})
+        shown = [x for x in marks if plot.axis != "hours" or x in QUOTED_HOURS] or marks[-1:]
+        rows = []
+        for name, curve in plot.curves.items():
+            at = {point.x: point for point in curve}
+            rows.append([escape(name), *(at[x].text if x in at else "" for x in shown)])
+        head = ("split", *(f"{x:g} {plot.axis}" for x in shown))
+        parts.append(f"### {plot.title}\n\n{table(head, rows)}")
+    return "\n\n".join(["## Curves", *parts]) if parts else ""
 
 
 def _by_category(report: Report) -> str:

@@ -22,6 +22,7 @@ from pytest_mlebench.reports.page.attempt_view import (
     view_attempt,
 )
 from pytest_mlebench.reports.page.spread import Scored, Spread, draw_spread
+from pytest_mlebench.reports.plots import Plot
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
 from pytest_mlebench.reports.results import Result, named
 from pytest_mlebench.reports.summary import result_letters
@@ -120,6 +121,7 @@ class PageView:
     failures: tuple[tuple[str, int, str], ...]
     rows: tuple[Row, ...]
     seeds: tuple[int, ...]
+    plots: tuple[Plot, ...]
     disclosure: tuple[str, ...]
 
     @property
@@ -177,6 +179,7 @@ def view_of(report: Report, folder: Path | None) -> PageView:
         ),
         rows=tuple(_rows(report, folder)),
         seeds=report.seeds,
+        plots=tuple(report.plots),
         disclosure=tuple(
             one_line(line)
             for line in (

@@ -1,0 +1,116 @@
+"""What more attempts give: pass@k and best-of-k for every k up to the number of seeds.
+
+pass@k is the chance that at least one of k attempts at a competition earns a medal. Of n attempts
+with c medals the unbiased estimate is 1 - C(n-c, k) / C(n, k): the proportion of all groups of k
+attempts that have a medal among them. Best-of-k is the mean percentile of the best of k attempts,
+estimated over all groups of k in the same way. Both are means over competitions; their intervals
+are bootstraps over competitions, always with the same resamples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.results import Result
+
+RESAMPLES = 2_000
+MIN_ATTEMPTS = 2  # of a competition, for a curve over attempts
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A figure in percent with its interval."""
+
+    x: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """Return ``43.6 (32.9-54.2)``."""
+        return f"{self.value:.1f} ({self.low:.1f}-{self.high:.1f})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point in JSON types."""
+        return {"value": self.value, "interval": [self.low, self.high]}
+
+
+def pass_at_k(results: Iterable[Result]) -> list[CurvePoint]:
+    """Return the chance of a medal with k attempts, for every k that all competitions have."""
+    hits = [[result.medal > Medal.NONE for result in group] for group in _groups(results)]
+    return _curve(hits, _medal_share)
+
+
+def pass_text(results: Iterable[Result]) -> str:
+    """Return ``pass@1 43.6, pass@2 52.0, pass@3 58.2``; nothing of a single attempt."""
+    points = pass_at_k(results)
+    if len(points) < MIN_ATTEMPTS:
+        return ""
+    return ", ".join(f"pass@{point.x:g} {point.value:.1f}" for point in points)
+
+
+def best_of_k(results: Iterable[Result]) -> list[CurvePoint]:
+    """Return the mean percentile of the best of k attempts; what has no place counts as zero."""
+    return _curve([[*map(_percentile, group)] for group in _groups(results)], mean_of_best)
+
+
+def proportion_with_hit(attempts: int, hits: int, k: int) -> float:
+    """Return the proportion of all groups of *k* attempts that have a hit among them."""
+    return 1 - math.comb(attempts - hits, k) / math.comb(attempts, k)
+
+
+def mean_of_best(values: Sequence[float], k: int) -> float:
+    """Return the mean over all groups of *k* values of the largest of the group."""
+    ranked = sorted(values)
+    # the value at place i is the largest of the groups that take the others from before it
+    weights = [math.comb(place, k - 1) for place in range(len(ranked))]
+    total = math.fsum(weight * value for weight, value in zip(weights, ranked, strict=True))
+    return total / math.comb(len(ranked), k)
+
+
+def mean_point(x: float, values: Sequence[float]) -> CurvePoint:
+    """Return the mean of a figure over competitions with its interval."""
+    return CurvePoint(x, math.fsum(values) / len(values), *_interval(values))
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the mean over resampled competitions."""
+    import numpy as np  # late on purpose: a report over time has hundreds of intervals
+
+    means = np.sort(np.asarray(values, dtype=float)[_resamples(len(values))].mean(axis=1))
+    return float(means[int(RESAMPLES * 0.025)]), float(means[int(RESAMPLES * 0.975)])
+
+
+@lru_cache(maxsize=32)
+def _resamples(size: int) -> Any:
+    import numpy as np  # late on purpose, as above
+
+    return np.random.default_rng(0).integers(0, size, (RESAMPLES, size))
+
+
+def _curve(
+    groups: Sequence[Sequence[float]], figure: Callable[[Sequence[float], int], float]
+) -> list[CurvePoint]:
+    shortest = min(map(len, groups), default=0)
+    return [mean_point(k, [figure(group, k) for group in groups]) for k in range(1, shortest + 1)]
+
+
+def _medal_share(hits: Sequence[float], k: int) -> float:
+    return 100 * proportion_with_hit(len(hits), int(sum(hits)), k)
+
+
+def _groups(results: Iterable[Result]) -> list[list[Result]]:
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.competition, []).append(result)
+    return list(groups.values())
+
+
+def _percentile(result: Result) -> float:
+    return 0.0 if result.grade is None else result.grade.percentile or 0.0
