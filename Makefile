@@ -8,7 +8,7 @@ WORKERS ?= 2
 OLD_VENV ?= .venv-old
 NEIGHBOURS ?= .venv-neighbours
 
-.PHONY: help demo test quick neighbours lint old bench clean
+.PHONY: help demo test quick neighbours lint docs old bench clean
 
 help:
 	@echo "make demo   set everything up and run the baseline agent on the demo split"
@@ -16,6 +16,7 @@ help:
 	@echo "make quick  the inner loop: unit tests, no engine, nothing slow"
 	@echo "make neighbours  run sessions beside the plugins that people have"
 	@echo "make lint   check style, types and layers"
+	@echo "make docs   build the documentation site; a broken link is an error"
 	@echo "make old    run the golden tests with the oldest supported pandas, numpy, scikit-learn"
 	@echo "make bench  run the benchmarks"
 	@echo "make clean  remove what the other commands have made"
@@ -37,6 +38,9 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 old: $(OLD_VENV)/.old
 	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/golden tests/unit/test_csv.py \

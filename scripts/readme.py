@@ -1,21 +1,31 @@
-"""Put what the code knows into the README: the options and the differences.
+"""Put what the code knows into the pages: options, fixtures, hooks, commands, names, differences.
 
     python scripts/readme.py [--demo FILE]
 
-With ``--demo`` the output of ``make demo`` in FILE is put in as well.
+With ``--demo`` the output of ``make demo`` in FILE is put into the README.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import differences
 
+import pytest_mlebench
+from pytest_mlebench import layout
+from pytest_mlebench.cli import COMMANDS
+from pytest_mlebench.plugin import fixtures as fixture_module
+from pytest_mlebench.plugin import hookspecs
 from pytest_mlebench.plugin.options import OPTIONS
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+REFERENCE = ROOT / "docs" / "reference.md"
+DIFFERENCES = ROOT / "docs" / "differences.md"
 
 
 def options() -> str:
@@ -23,6 +33,47 @@ def options() -> str:
     rows = ["| option | meaning |", "|---|---|"]
     rows += [f"| `{o.flag}={o.metavar}` | {o.help} |".replace("|LEVEL", "LEVEL") for o in OPTIONS]
     return "\n".join(rows) + "\n"
+
+
+def fixtures() -> str:
+    """Return the fixtures as a Markdown table, in the words of their docstrings."""
+    rows = ["| fixture | what |", "|---|---|"]
+    for name, value in vars(fixture_module).items():
+        if name.startswith("mle_"):
+            rows.append(f"| `{name}` | {_prose(_function(value))} |")
+    return "\n".join(rows) + "\n"
+
+
+def hooks() -> str:
+    """Return the hooks with their signatures."""
+    parts = []
+    for name, function in vars(hookspecs).items():
+        if name.startswith("pytest_mle_"):
+            taken = ", ".join(inspect.signature(function).parameters)
+            returned = str(inspect.signature(function).return_annotation)
+            parts.append(f"- `{name}({taken}) -> {returned}`: {_prose(function)}")
+    return "\n".join(parts) + "\n"
+
+
+def commands() -> str:
+    """Return the commands beside pytest as a Markdown table."""
+    rows = ["| command | what it does |", "|---|---|"]
+    rows += [f"| `pytest-mlebench {name}` | {text} |" for name, (text, _) in COMMANDS.items()]
+    return "\n".join(rows) + "\n"
+
+
+def names() -> str:
+    """Return the public names as a Markdown table."""
+    rows = ["| name | what |", "|---|---|"]
+    for name in pytest_mlebench.__all__:
+        rows.append(f"| `{name}` | {_prose(getattr(pytest_mlebench, name))} |")
+    return "\n".join(rows) + "\n"
+
+
+def files() -> str:
+    """Return the layout of a run's folder, as its module describes it."""
+    text = (layout.__doc__ or "").split("\n\n", 1)[1].rstrip()
+    return f"```text\n{text}\n```\n"
 
 
 def fill(text: str, mark: str, content: str) -> str:
@@ -34,19 +85,46 @@ def fill(text: str, mark: str, content: str) -> str:
     return text.replace(start, block)
 
 
-def filled(text: str) -> str:
-    """Return the README with the tables as they are to be."""
-    return fill(fill(text, "options", options()), "differences", differences.table())
+SECTIONS: dict[Path, dict[str, Callable[[], str]]] = {
+    REFERENCE: {
+        "options": options,
+        "fixtures": fixtures,
+        "hooks": hooks,
+        "commands": commands,
+        "names": names,
+        "files": files,
+    },
+    DIFFERENCES: {"differences": differences.table},
+}
+
+
+def filled(page: Path) -> str:
+    """Return a page with its tables as they are to be."""
+    text = page.read_text(encoding="utf-8")
+    for mark, content in SECTIONS[page].items():
+        text = fill(text, mark, content())
+    return text
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the README."""
-    text = filled(README.read_text(encoding="utf-8"))
+    """Rewrite the pages."""
+    for page in SECTIONS:
+        page.write_text(filled(page), encoding="utf-8")
     if arguments[:1] == ["--demo"]:
         output = Path(arguments[1]).read_text(encoding="utf-8").rstrip()
-        text = fill(text, "demo output", f"```text\n{output}\n```\n")
-    README.write_text(text, encoding="utf-8")
+        text = README.read_text(encoding="utf-8")
+        README.write_text(fill(text, "demo output", f"```text\n{output}\n```\n"), encoding="utf-8")
     return 0
+
+
+def _function(fixture: object) -> object:
+    """Return what a fixture was made of."""
+    return getattr(fixture, "_fixture_function", None) or getattr(fixture, "__wrapped__", fixture)
+
+
+def _prose(thing: object) -> str:
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

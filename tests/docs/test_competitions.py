@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -110,26 +109,6 @@ def test_the_schema_refuses_what_the_code_refuses(change: str) -> None:
         del data[change]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, json.loads(docs.schema()))
-
-
-def test_the_walk_through_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester
-) -> None:
-    monkeypatch.chdir(pytester.path)
-    monkeypatch.setenv("MLEBENCH_DATA_DIR", str(tmp_path / "data"))
-    toml = re.search(r"```toml\n(\[tool\.pytest.*?)```", TEXT, re.S)
-    assert toml is not None
-    Path("pyproject.toml").write_text(toml[1])
-    rows = "".join(f"{n % 9},{n % 9 * 2 + n % 2}\n" for n in range(80))
-    Path("levels.csv").write_text("moon,level\n" + rows)
-    Path("competitions").mkdir()
-    block = TEXT[TEXT.index("in three commands") :].split("\n\n")[1]
-    for line in block.splitlines():
-        program, *words = shlex.split(line)
-        if program == "pytest":
-            pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)
-        else:
-            assert main(words) == 0 or words == ["self-check"], "nothing is prepared yet"
 
 
 def test_every_command_it_names_exists() -> None:

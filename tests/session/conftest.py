@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas  # noqa: F401  # loaded once here: a session in this process forgets its imports,
 import pytest
+import requests  # noqa: F401
 import scipy.stats  # noqa: F401  # and numpy refuses to be loaded again
 import sklearn.metrics  # noqa: F401
 from plugin_session import Session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -46,6 +47,31 @@ def test_the_wheel_holds_the_competitions(wheel: Path) -> None:
     assert "pytest_mlebench/competitions/splits/low.txt" in names
     assert "pytest_mlebench/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "competitions/"))]
+
+
+def test_the_wheel_is_small(wheel: Path) -> None:
+    assert wheel.stat().st_size <= 1_500_000
+
+
+def test_the_wheel_tells_where_to_go(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        text = archive.read(name).decode()
+    assert "Project-URL: Documentation, https://" in text
+    for extra in ("all", "docker", "gpu", "kaggle", "xdist"):
+        assert f"Provides-Extra: {extra}" in text
+    assert "](docs/" not in text, "the README is the page on PyPI: links are absolute"
+
+
+def test_the_source_distribution_has_the_documentation(tmp_path: Path) -> None:
+    from hatchling.builders.sdist import SdistBuilder
+
+    (built,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"docs/index.md", "docs/competition.schema.json", "mkdocs.yml", "examples"} <= names | {
+        name.split("/")[0] for name in names
+    }
 
 
 def test_an_installed_wheel_works_from_another_folder(wheel: Path, tmp_path: Path) -> None:
