@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -103,15 +104,18 @@ def test_the_agent_that_calls_a_model(session: Session, monkeypatch: pytest.Monk
     folder = session.path / "examples" / "model-agent"
     shutil.copytree(EXAMPLES / "model-agent", folder)
     monkeypatch.chdir(session.path)
-    (_, export), (_, words) = commands("model-agent")
-    assert (export[0], words[0]) == ("export", "pytest")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ModelServer(reply=lambda _: SOLUTION) as server:
         file = folder / "agent.toml"
-        file.write_text(file.read_text().replace("https://api.openai.com/v1", f"{server.url}/v1"))
-        result = session.run(*words[1:], "-k", "wine")
-    assert result.ret == 0, result.stdout.str()
-    result.assert_outcomes(passed=1, deselected=5)
+        text = file.read_text().replace("https://api.openai.com/v1", f"{server.url}/v1")
+        file.write_text(text + '\n[models.openai.prices."*"]\ninput = 1.0\noutput = 1.0\n')
+        for _, words in commands("model-agent"):
+            if words[0] == "pytest":
+                result = session.run(*words[1:], "-k", "digits")
+                assert result.ret == 0, result.stdout.str()
+                result.assert_outcomes(passed=1, deselected=5)
+            elif words[0] != "export":  # a key is there
+                subprocess.run(["bash", "-c", " ".join(words)], check=True, capture_output=True)
 
 
 @pytest.fixture
