@@ -72,7 +72,7 @@ def test_setup_installs_a_wheel_that_is_sent(hosts: HostMachines, tmp_path: Path
 
 def test_what_is_missing_is_said_before_any_host_is_asked(tmp_path: Path) -> None:
     done = call(tmp_path, "check")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == "pytest-mlebench: error: hosts.toml: no such file\n"
     (tmp_path / "hosts.toml").write_text("[hosts.h1]\n")
     done = call(tmp_path, "prepare")

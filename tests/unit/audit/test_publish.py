@@ -121,7 +121,7 @@ def test_the_command_refuses_and_writes_what_is_incomplete(tmp_path: Path) -> No
     out = tmp_path / "out"
     arguments = ("publish", REAL_REPORTS[0].parent, "--group", "famou", "-o", out)
     done = cli(*arguments)
-    assert done.returncode == 2
+    assert done.returncode == 4
     assert "no llms in agent.toml" in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
