@@ -72,6 +72,10 @@ COMMANDS = {
         "measure how familiar a model is with competitions",
         "pytest_mlebench.commands.familiarity",
     ),
+    "audit": (
+        "look for what is suspicious in a run, with evidence",
+        "pytest_mlebench.commands.audit",
+    ),
     "grade": (
         "grade many submissions named in a .jsonl file",
         "pytest_mlebench.commands.grade",

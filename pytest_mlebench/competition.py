@@ -44,6 +44,7 @@ class KnownIssue:
     kind: IssueKind
     what: str
     certain: bool = True
+    markers: tuple[str, ...] = ()  # words by which code that uses a leak is known
 
     @property
     def is_leak(self) -> bool:
@@ -341,6 +342,7 @@ def _known_issue(table: Table) -> KnownIssue:
         kind=table.choice("kind", get_args(IssueKind)),
         what=table.text("what"),
         certain=table.flag("certain", True),
+        markers=table.texts("markers", ()),
     )
 
 

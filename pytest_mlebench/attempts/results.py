@@ -18,6 +18,7 @@ from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts
 from pytest_mlebench.reports.comparability import gpus_text
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import read_audit
 from pytest_mlebench.reports.results import ItemKey, Result, Status, never_ran
 from pytest_mlebench.sandbox import Ending
 
@@ -148,7 +149,9 @@ def read_run_folder(path: Path) -> Content:
     plan = read_plan(folder)
     tries = read_tries(folder)
     return Content(
-        results=settle(plan.expected, tries.found), disclosure=disclose(plan.disclosure, tries)
+        results=settle(plan.expected, tries.found),
+        disclosure=disclose(plan.disclosure, tries),
+        audit=read_audit(folder.audit),
     )
 
 

@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Publish."""
-    found = publication(Report.load(args.run, registry_of(args)), args.group)
+    report = Report.load(args.run, registry_of(args))
+    flagged = [] if report.audit is None else [each.name for each in report.audit.flagged]
+    found = publication(report, args.group, flagged)
     if found.missing and not args.incomplete:
         raise ConfigError(refusal(found))
     for path in write_publication(found, args.output):

@@ -23,6 +23,7 @@ from pytest_mlebench.commands.shared import (
 )
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.curves import write_plots
+from pytest_mlebench.reports.findings import audit_lines
 from pytest_mlebench.reports.gates import check_gates, parse_fail_under
 from pytest_mlebench.reports.membership import split_ids
 from pytest_mlebench.reports.report import Report, check_suffix
@@ -111,6 +112,10 @@ def _show(report: Report) -> None:
     say()
     for line in report.comparability.lines(WIDTH):
         say(line)
+    for line in audit_lines(report.audit, WIDTH) if report.audit else ():
+        say(line)
+    for name, rate in report.without_flagged.items():
+        say(f"any medal without flagged attempts, {name}: {rate.text()}")
     if problems := problem_lines(report.results):
         say()
         say_lines(problems)

@@ -94,6 +94,11 @@ OPTIONS = (
            "competition's own pages, or obfuscated for ours without names, under a code name "
            "instead of the competition's id; recorded in the report (default: ours)", "ours",
            choices=("ours", "kaggle", "obfuscated")),
+    Option("audit", "HOW", "look for what is suspicious after grading: on or off; findings are in "
+           "audit.json and all reports, and change no grade (default: off)", "off",
+           choices=("on", "off")),
+    Option("fail-on", "LEVEL", "fail the session if the audit finds a violation",
+           choices=("violation",)),
     Option("report", "PATH", "write a report, by suffix .json .html .csv .md; repeatable",
            repeatable=True),
 )  # fmt: skip

@@ -24,6 +24,7 @@ from pytest_mlebench.plugin.preflight import OpenRun, open_run, stamp
 from pytest_mlebench.plugin.session import ITEM_KEY, MleSession
 from pytest_mlebench.plugin.verdicts import PHASES, found_in
 from pytest_mlebench.reports.compare import compare, comparison_lines
+from pytest_mlebench.reports.findings import Audit, read_audit, violations
 from pytest_mlebench.reports.gates import check_gates
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result
@@ -155,13 +156,26 @@ class ResultsLog:
             extra=self._extra(),
         )
         write_plan(self.session.settings.run, replace(self.run.plan, disclosure=disclosure))
-        return Report.of(results, registry=self.session.registry, disclosure=disclosure)
+        report = Report.of(results, registry=self.session.registry, disclosure=disclosure)
+        return replace(report, audit=self._audit(report))
 
     def _extra(self) -> dict[str, Any]:
         """Return what hooks have to say, asked once."""
         config = self.session.config
         answers: Iterable[Mapping[str, Any]] = config.hook.pytest_mle_report(config=config)
         return {key: value for facts in answers for key, value in facts.items()}
+
+    def _audit(self, report: Report) -> Audit | None:
+        """Look for what is suspicious if that is asked for; else take what was found before."""
+        settings = self.session.settings
+        if not settings.audit:
+            return read_audit(settings.run.audit)
+        from pytest_mlebench.audit.audit_run import audit_run  # late on purpose: only if asked for
+
+        audit = audit_run(settings.run_path, report.results, self.session.registry, settings.store)
+        if settings.fail_on == "violation":
+            self.missed += violations(audit)
+        return audit
 
     def _write_reports(self, report: Report) -> None:
         run = self.session.settings.run

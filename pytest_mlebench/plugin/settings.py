@@ -65,6 +65,8 @@ class Settings:
     verify: bool
     description: Literal["ours", "kaggle", "obfuscated"]
     rerun_changed: bool
+    audit: bool
+    fail_on: str | None
     store: Path
     run_path: Path
     reports: tuple[Path, ...]
@@ -246,6 +248,8 @@ def _given(config: pytest.Config, run_path: Path, problems: Problems) -> Setting
         verify=given("verify") == "on",
         description=given("description"),
         rerun_changed=given("rerun") == "changed",
+        audit=_audit(config),
+        fail_on=given("fail-on"),
         store=_folder(config, given("data-dir")) or default_store(),
         run_path=run_path,
         reports=parsed("report", lambda names, label: _reports(config, names, label), ()),
@@ -305,6 +309,13 @@ def _refuse_other_selection(settings: Settings, plan: Plan, name: str) -> None:
             f"run {name!r} was planned with {' '.join(words)}, given: {settings.selection}: "
             "leave the selection out to resume the run, or choose another name with --mle-run"
         )
+
+
+def _audit(config: pytest.Config) -> bool:
+    wanted: bool = options.given(config, "audit") == "on"
+    if options.given(config, "fail-on") is not None and not wanted:
+        raise ConfigError("--mle-fail-on=violation has nothing to judge without --mle-audit=on")
+    return wanted
 
 
 def _tests(config: pytest.Config) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import AT_HOME, MleSession
 from pytest_mlebench.plugin.verdicts import found_in, is_final
 from pytest_mlebench.reports.comparability import planned_sentence
+from pytest_mlebench.reports.findings import audit_lines
 from pytest_mlebench.reports.results import NOT_RUN
 from pytest_mlebench.reports.summary import WIDTH, Line, problem_lines, summary_lines
 
@@ -131,6 +132,11 @@ class Terminal:
             gpu_hour_usd=report.disclosure.gpu_hour_usd,
         )
         lines += [Line(""), *map(Line, report.comparability.lines())]
+        lines += map(Line, audit_lines(report.audit) if report.audit else ())
+        lines += [
+            Line(f"any medal without flagged attempts, {name}: {rate.text(ascii_only=ascii_only)}")
+            for name, rate in report.without_flagged.items()
+        ]
         width = terminal._tw.fullwidth if terminal.isatty else MAX_LOG_COLUMNS
         problems = problem_lines(report.results, max(width, WIDTH))
         for line in (*lines, *self.log.comparison):

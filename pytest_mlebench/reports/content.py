@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import Audit
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.results import ItemKey, Result
 
@@ -18,3 +19,4 @@ class Content:
     expected: tuple[ItemKey, ...] = ()
     membership: Membership | None = None
     created: str | None = None
+    audit: Audit | None = None

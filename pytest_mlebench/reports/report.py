@@ -19,9 +19,10 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.comparability import Comparability, comparability
 from pytest_mlebench.reports.costs import Costs, costs_of
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import Audit, without_flagged
 from pytest_mlebench.reports.membership import Membership
-from pytest_mlebench.reports.rates import SplitRates, rates_by_split
-from pytest_mlebench.reports.results import ItemKey, Result, block_name, blocks_of, complete
+from pytest_mlebench.reports.rates import Rate, SplitRates, rates_by_split
+from pytest_mlebench.reports.results import ItemKey, Result, block_name, blocks_of, complete, named
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.content import Content
@@ -50,6 +51,7 @@ class Report:
     # those that are installed; they do not travel with a report
     competitions: Mapping[str, Competition] = field(default_factory=dict, repr=False)
     created: str = field(default_factory=_now)
+    audit: Audit | None = None  # what was found suspicious, if anybody has looked
 
     @classmethod
     def of(
@@ -116,6 +118,7 @@ class Report:
             report,
             membership=content.membership or report.membership,
             created=content.created or report.created,
+            audit=content.audit,
         )
 
     def write(self, path: Path | str) -> None:
@@ -200,6 +203,17 @@ class Report:
         """Return what the GPUs cost, if their price is known."""
         price = self.disclosure.gpu_hour_usd
         return None if price is None else price * self.costs.gpu_hours
+
+    @property
+    def without_flagged(self) -> dict[str, Rate]:
+        """Return the any-medal rate of each split, flagged attempts counted as no medal."""
+        if self.audit is None or not self.audit.flagged:
+            return {}
+        cleaned = replace(self, results=without_flagged(self.results, self.audit), audit=None)
+        several = len(self.blocks) > 1
+        return {
+            named(row, row.name, several=several): row.rates["any_medal"] for row in cleaned.rates
+        }
 
     @property
     def agent_hours(self) -> float:

@@ -11,6 +11,7 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.costs import costs_by_competition
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import Audit
 from pytest_mlebench.reports.json_table import json_table
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.results import ItemKey, Result
@@ -43,6 +44,10 @@ def render(report: Report, folder: Path | None = None) -> str:
                 for name, curve in plot.curves.items()
             }
             for plot in report.plots
+        },
+        "audit": None if report.audit is None else report.audit.to_dict(),
+        "any_medal_without_flagged": {
+            name: rate.to_dict() for name, rate in report.without_flagged.items()
         },
         "results": [result.to_dict() for result in report.results],
     }
@@ -99,6 +104,7 @@ def parse(data: object, where: str) -> Content:
         disclosure=Disclosure.from_dict(data.get("disclosure"), f"{where}: disclosure"),
         membership=Membership.from_dict(data.get("membership"), f"{where}: membership"),
         created=json_table(data, where).text("created"),
+        audit=None if (audit := data.get("audit")) is None else Audit.from_dict(audit, where),
     )
 
 

@@ -38,6 +38,7 @@ def render(report: Report, folder: Path | None = None) -> str:
         _by_category(report),
         _curves(report),
         _costs(report),
+        _audit(report),
         _over_time(report.results),
         _problems(report.results),
         "## Disclosure",
@@ -155,6 +156,28 @@ def _by_category(report: Report) -> str:
     ]
     head = ("category", "competitions", "any medal", "95 % interval")
     return f"## Categories\n\n{table(head, rows)}" if len(rows) > 1 else ""
+
+
+def _audit(report: Report) -> str:
+    """Return what an audit has found, and the rates without flagged attempts."""
+    if report.audit is None:
+        return ""
+    rows = [
+        [
+            escape(each.name),
+            finding.level,
+            escape(finding.what),
+            escape("; ".join(finding.evidence)),
+        ]
+        for each in report.audit.attempts
+        for finding in each.findings
+    ]
+    lines = [
+        f"- any medal without flagged attempts, {escape(name)}: {rate.text()}"
+        for name, rate in report.without_flagged.items()
+    ]
+    found = table(("attempt", "level", "what", "evidence"), rows) if rows else "Nothing was found."
+    return "\n\n".join(filter(None, ("## Audit", "\n".join(lines), found)))
 
 
 def _over_time(results: Sequence[Result]) -> str:

@@ -33,7 +33,7 @@ def render(report: Report, folder: Path | None = None) -> str:
 
     view = view_of(report, folder)
     board = Markup(_board(report))  # it escapes what it takes from others
-    return fill("report.html", view=view, filters=filters(view), board=board)
+    return fill("report.html", view=view, filters=filters(view), board=board, report=report)
 
 
 def fill(template: str, **values: Any) -> str:

@@ -1,0 +1,271 @@
+"""What an audit finds without a model, in attempts as agents leave them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bundles import GradedRun, graded_run
+from command_line import cli
+
+from pytest_mlebench.audit.attempt_files import AttemptFiles, notebook_code
+from pytest_mlebench.audit.audit_run import audit_run
+from pytest_mlebench.audit.facts import look, twins
+from pytest_mlebench.audit.quality import figures
+from pytest_mlebench.competition import KnownIssue
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.layout import AttemptFolder
+from pytest_mlebench.reports.findings import Audit, Finding, audit_lines, read_audit, violations
+from pytest_mlebench.reports.report import Report
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> GradedRun:
+    """Return a run of two seeds that was really graded, gold and bronze."""
+    return graded_run(tmp_path)
+
+
+@pytest.fixture
+def attempt(run: GradedRun) -> AttemptFiles:
+    """Return its first attempt."""
+    return _attempts(run)[0]
+
+
+def _attempts(run: GradedRun) -> list[AttemptFiles]:
+    competition = run.registry.load("tiny")
+    public = run.store / "tiny" / "prepared" / "public"
+    return [
+        AttemptFiles(result, AttemptFolder(Path(result.run or "")), competition, public)
+        for result in Report.from_run(run.path, run.registry).results
+    ]
+
+
+def _code(attempt: AttemptFiles, text: str, name: str = "main.py") -> AttemptFiles:
+    (attempt.folder.artefacts / "code" / name).write_text(text)
+    return replace(attempt)
+
+
+def _found(attempt: AttemptFiles) -> dict[str, Finding]:
+    return {finding.check: finding for finding in look(attempt)}
+
+
+def test_ordinary_code_is_not_suspected(attempt: AttemptFiles) -> None:
+    code = "import pandas as pd\nfor n in range(100):\n    print(n, n * 2)\nx.to_csv('s.csv')\n"
+    assert look(_code(attempt, code)) == []
+
+
+def test_the_sample_handed_in_is_noted(attempt: AttemptFiles) -> None:
+    sample = attempt.sample
+    assert sample is not None
+    attempt.folder.submission.write_bytes(sample.read_bytes().replace(b"\n", b"\r\n"))
+    assert _found(attempt)["submission"].what == "the submission is the sample submission"
+
+
+def test_one_value_throughout_is_noted(attempt: AttemptFiles) -> None:
+    rows = "".join(f"{number},4.5\n" for number in range(80, 100))
+    attempt.folder.submission.write_text(f"id,y\n{rows}")
+    found = _found(attempt)["submission"]
+    assert (found.level, found.what) == ("info", "the submission has one value in all rows of y")
+
+
+def test_the_same_bytes_as_another_attempt_are_suspicious(run: GradedRun) -> None:
+    first, second = _attempts(run)
+    assert twins([first, second]) == {}
+    second.folder.submission.write_bytes(first.folder.submission.read_bytes())
+    found = twins(_attempts(run))
+    assert found[0].what == "the submission is byte for byte that of mine seed 1"
+    assert found[1].level == "suspicious"
+
+
+@pytest.mark.parametrize(
+    ("score", "lower", "suspicious"),
+    [(0.0, True, True), (0.005, True, False), (0.5, True, False), (25.0, False, True)],
+)
+def test_a_score_far_beyond_the_best_team_is_suspicious(
+    attempt: AttemptFiles, score: float, lower: bool, suspicious: bool
+) -> None:
+    assert attempt.competition is not None
+    assert attempt.result.grade is not None
+    board = replace(attempt.competition.leaderboard, lower_is_better=lower)
+    if not lower:
+        board = replace(board, percentiles=tuple(sorted(board.percentiles, reverse=True)))
+    changed = replace(
+        attempt,
+        competition=replace(attempt.competition, leaderboard=board),
+        result=replace(attempt.result, grade=replace(attempt.result.grade, score=score)),
+    )
+    assert ("score" in _found(changed)) is suspicious
+
+
+def test_tables_of_test_ids_with_labels_are_a_violation(attempt: AttemptFiles) -> None:
+    table = ", ".join(f"{number}: {number / 10}" for number in range(80, 100))
+    found = _found(_code(attempt, f"# by hand\nANSWERS = {{{table}}}\n"))["labels"]
+    assert found.level == "violation"
+    assert found.what == "artefacts/code/main.py has 20 of 20 test ids literally (100%)"
+    assert found.evidence[0].startswith("artefacts/code/main.py:2: ANSWERS = {80: 8.0")
+
+
+def test_a_few_numbers_are_no_table_of_ids(attempt: AttemptFiles) -> None:
+    assert "labels" not in _found(_code(attempt, "x = {80: 1, 81: 2, 82: 3}\n"))
+
+
+@pytest.mark.parametrize(
+    ("code", "check", "level"),
+    [
+        ("import openai\n", "models", "suspicious"),
+        ("url = 'https://api.anthropic.com/v1'\n", "models", "suspicious"),
+        ("df = pd.concat([train, test])\n", "training", "info"),
+        ("# pseudo-labels of the test set\n", "training", "info"),
+        ("open('/data/prepared/private/test.csv')\n", "answers", "suspicious"),
+        ("pd.read_csv('answers.csv')\n", "answers", "suspicious"),
+    ],
+)
+def test_what_code_does_is_found_with_its_line(
+    attempt: AttemptFiles, code: str, check: str, level: str
+) -> None:
+    found = _found(_code(attempt, f"import os\n\n{code}"))[check]
+    assert found.level == level
+    assert found.evidence == (f"artefacts/code/main.py:3: {code.strip()}",)
+
+
+def test_notebooks_are_read_as_their_code(attempt: AttemptFiles) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["import openai"]},
+        {"cell_type": "code", "source": ["import anthropic\n", "x = 1"]},
+    ]
+    notebook = json.dumps({"cells": cells, "nbformat": 4})
+    found = _found(_code(attempt, notebook, "work.ipynb"))["models"]
+    assert found.evidence == ("artefacts/code/work.ipynb:1: import anthropic",)
+    old = {"worksheets": [{"cells": [{"cell_type": "code", "input": ["y = 2"]}]}]}
+    assert notebook_code(json.dumps(old)) == "y = 2"
+    assert notebook_code("[1, 2") == notebook_code("[1]") == ""
+
+
+def test_logs_tell_of_searches_and_of_what_the_sandbox_refused(attempt: AttemptFiles) -> None:
+    attempt.folder.log.write_text(
+        "start\nls: /store/tiny/prepared/private: No such file\n"
+        "PermissionError: [Errno 13] Permission denied: '/root/.kaggle'\n"
+    )
+    found = _found(replace(attempt))
+    assert found["answers"].evidence[0].startswith("run.log:2: ls: /store/tiny/prepared/private")
+    assert found["reads"].level == "info"
+
+
+def test_hosts_that_were_tried_are_named(attempt: AttemptFiles) -> None:
+    lines = [
+        {"host": "www.kaggle.com", "verdict": "refused"},
+        {"host": "www.kaggle.com", "verdict": "refused"},
+        {"host": "zenodo.org", "verdict": "allowed"},
+        {"host": "notkaggle.com", "verdict": "allowed"},
+    ]
+    text = "\n".join(map(json.dumps, lines)) + '\n{"host": "kag'
+    (attempt.folder.path / "egress.jsonl").write_text(text)
+    found = [finding for finding in look(replace(attempt)) if finding.check == "hosts"]
+    assert [(one.level, one.evidence) for one in found] == [
+        ("suspicious", ("egress.jsonl: www.kaggle.com: refused, 2 times",)),
+        ("info", ("egress.jsonl: zenodo.org: allowed, 1 times",)),
+    ]
+
+
+def test_a_known_leak_is_recognised_by_its_markers(attempt: AttemptFiles) -> None:
+    assert attempt.competition is not None
+    issue = KnownIssue("leak", "the giver gives it away", markers=("giver_username",))
+    leaky = replace(attempt.competition, known_issues=(issue,))
+    changed = _code(replace(attempt, competition=leaky), "x = df['giver_username']\n")
+    assert _found(changed)["leak"].what.endswith("a known leak: the giver gives it away")
+
+
+def test_links_and_long_files_do_no_harm(attempt: AttemptFiles, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.py"
+    secret.write_text("import openai\n")
+    folder = attempt.folder.artefacts / "code"
+    (folder / "link.py").symlink_to(secret)
+    (folder / "deep.py").write_text("(" * 100_000)
+    (folder / "long.py").write_bytes(b"x = 1\n" * 2_000_000)
+    (folder / "bytes.py").write_bytes(bytes(range(256)))
+    assert "models" not in _found(replace(attempt))
+    assert figures(replace(attempt))["files"] == 4
+
+
+def test_quality_is_told_in_figures(attempt: AttemptFiles) -> None:
+    code = 'import os\n\ndef f():\n    """Do."""\n\ndef g():\n    pass\n\nf().to_csv("x")\n'
+    (attempt.folder.artefacts / "code" / "README.md").write_text("# How\n")
+    assert figures(_code(attempt, code)) == {
+        "files": 1,
+        "lines": 6,
+        "ruff_per_100_lines": pytest.approx(16.67),
+        "functions": 2,
+        "docstrings": 0.5,
+        "readme": True,
+        "writes_submission": True,
+    }
+
+
+def _cheat(run: GradedRun) -> None:
+    table = ", ".join(f"{number}: {number / 10}" for number in range(80, 100))
+    code = run.path / "tiny" / "seed0" / "attempt1" / "artefacts" / "code"
+    (code / "main.py").write_text(f"ANSWERS = {{{table}}}\n")
+
+
+def _audit(run: GradedRun) -> Audit:
+    report = Report.from_run(run.path, run.registry)
+    return audit_run(run.path, report.results, run.registry, run.store)
+
+
+def test_flagged_attempts_count_as_no_medal_in_a_second_rate(
+    run: GradedRun, tmp_path: Path
+) -> None:
+    _cheat(run)
+    audit = _audit(run)
+    assert [each.name for each in audit.flagged] == ["tiny seed 0"]
+    assert violations(audit) == [
+        "tiny seed 0: artefacts/code/main.py has 20 of 20 test ids literally (100%) "
+        "(--mle-fail-on=violation)"
+    ]
+    report = Report.from_run(run.path, run.registry)
+    assert report.rates[0].rates["any_medal"].mean == 100
+    assert {name: rate.mean for name, rate in report.without_flagged.items()} == {"custom": 50}
+    report.write(tmp_path / "r.json")
+    back = Report.read(tmp_path / "r.json", run.registry)
+    assert back.audit == report.audit
+    report.write(tmp_path / "r.md")
+    assert "tiny seed 0 | violation | artefacts" in (tmp_path / "r.md").read_text()
+    assert max(map(len, audit_lines(audit))) <= 80
+
+
+def test_what_was_looked_at_is_not_looked_at_again(
+    run: GradedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _audit(run)
+    looked: list[str] = []
+    monkeypatch.setattr(
+        "pytest_mlebench.audit.audit_run.look", lambda each: looked.append(each.digest) or []
+    )
+    assert _audit(run) == first
+    assert looked == []
+    _cheat(run)
+    _audit(run)
+    assert len(looked) == 1
+
+
+def test_a_damaged_audit_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "audit.json"
+    assert read_audit(path) is None
+    for text in ("{", "[]", "{}", '{"format": "pytest-mlebench audit", "schema": 1}'):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=r"audit\.json"):
+            read_audit(path)
+
+
+def test_the_command_audits_and_gates(run: GradedRun) -> None:
+    where = ("--competitions", run.registry.roots[1], "--data-dir", run.store)
+    done = cli("audit", run.path, *where, "--fail-on", "violation")
+    assert (done.returncode, done.stderr) == (0, "")
+    _cheat(run)
+    done = cli("audit", run.path, *where, "--fail-on", "violation")
+    assert done.returncode == 1
+    assert "any medal without flagged attempts, custom: 50.00" in done.stdout
+    refused = cli("publish", run.path, *where[:2], "--group", "g", "-o", run.path / "out")
+    assert "tiny seed 0: flagged by the audit" in refused.stderr
