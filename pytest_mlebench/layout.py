@@ -9,6 +9,7 @@ RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,14 @@ class RunFolder:
     """The folder of a run: all that sessions of one name do."""
 
     path: Path
+    code_salt: str = ""  # given: competitions have code names, and so have their folders
+
+    def code_name(self, competition: str) -> str | None:
+        """Return what a competition is called where its name must not be known, stable per run."""
+        if not self.code_salt:
+            return None
+        digest = hashlib.sha256(f"{self.code_salt}/{competition}".encode()).hexdigest()
+        return f"task-{digest[:8]}"
 
     @property
     def plan(self) -> Path:
@@ -135,7 +144,8 @@ class RunFolder:
 
     def seed(self, competition: str, seed: int) -> SeedFolder:
         """Return the folder of a competition and seed, which need not exist."""
-        return SeedFolder(self.path / competition / f"{_SEED}{seed}")
+        name = self.code_name(competition) or competition
+        return SeedFolder(self.path / name / f"{_SEED}{seed}")
 
     def seeds(self) -> Iterator[SeedFolder]:
         """Yield the folders of competitions and seeds that exist, in order of their names."""

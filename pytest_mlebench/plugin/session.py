@@ -182,7 +182,7 @@ class MleSession:
 
         if self.settings.prepare == "only":
             pytest.skip("the dataset is prepared; --mle-prepare=only runs nothing else")
-        code_name = self.settings.code_name(dataset.competition.id)
+        code_name = self.settings.run.code_name(dataset.competition.id)
         attempt = Attempt(
             item=node.stash[ITEM_KEY],
             dataset=dataset,
@@ -196,7 +196,7 @@ class MleSession:
             agent_identity=self.identity(agent),
             budget=self.budget(agent),
         )
-        folder = self.settings.run.seed(code_name or dataset.competition.id, seed)
+        folder = self.settings.run.seed(dataset.competition.id, seed)
         run = run_attempt(attempt, folder, self._circumstances())
         node.stash[RESULT] = self._result(run)
         return run

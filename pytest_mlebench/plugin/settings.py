@@ -5,7 +5,6 @@ A run that is resumed by its name takes what is not said from its plan.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import secrets
@@ -79,7 +78,7 @@ class Settings:
     @property
     def run(self) -> RunFolder:
         """Return the run's folder."""
-        return RunFolder(self.run_path)
+        return RunFolder(self.run_path, self.code_salt if self.description == "obfuscated" else "")
 
     @property
     def hidden(self) -> tuple[Path, ...]:
@@ -92,13 +91,6 @@ class Settings:
         singles = self.competitions
         more = ["…"] if len(singles) > 3 else []
         return ", ".join([*self.splits, *singles[:3], *more])
-
-    def code_name(self, competition: str) -> str | None:
-        """Return what a competition is called where its name must not be known, stable per run."""
-        if self.description != "obfuscated":
-            return None
-        digest = hashlib.sha256(f"{self.code_salt}/{competition}".encode()).hexdigest()
-        return f"task-{digest[:8]}"
 
     def changed_limits(self, base: Limits) -> Limits:
         """Return *base* as the options change it; errors name the option."""
