@@ -72,6 +72,10 @@ COMMANDS = {
         "measure how familiar a model is with competitions",
         "pytest_mlebench.commands.familiarity",
     ),
+    "kernels": (
+        "show the notebooks that are known of a competition; fetch them from Kaggle",
+        "pytest_mlebench.commands.kernels",
+    ),
     "audit": (
         "look for what is suspicious in a run, with evidence",
         "pytest_mlebench.commands.audit",

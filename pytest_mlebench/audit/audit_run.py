@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_mlebench import __version__
 from pytest_mlebench.audit.attempt_files import AttemptFiles
@@ -21,7 +22,14 @@ from pytest_mlebench.reports.findings import (
 )
 from pytest_mlebench.reports.results import Result
 
-Extra = Callable[[AttemptFiles], Sequence[Finding]]  # further checks: notebooks, a judge
+
+@dataclass(frozen=True)
+class FurtherCheck:
+    """A check beyond the facts, such as notebooks or a judge; its name tells all its parameters."""
+
+    name: str
+    run: Callable[[AttemptFiles], Sequence[Finding]]
+    facts: Callable[[], Mapping[str, Any]] = dict  # who judged, and what that took so far
 
 
 def audit_run(
@@ -30,35 +38,66 @@ def audit_run(
     registry: Registry,
     store: Path,
     *,
-    extra: Sequence[Extra] = (),
+    further: Sequence[FurtherCheck] = (),
     progress: Callable[[int, int], object] = lambda done, of: None,
 ) -> Audit:
     """Audit every attempt of a run and write audit.json after each, so that nothing is lost."""
     path = RunFolder(run).audit
     before = read_audit(path)
-    known = {} if before is None or before.plugin_version != __version__ else _by_key(before)
-    attempts = [_files(result, registry, store) for result in results if result.run is not None]
+    if before is not None and before.plugin_version != __version__:
+        before = None
+    known = {} if before is None else {attempt.key: attempt for attempt in before.attempts}
+    attempts = files_of(results, registry, store)
     copies = twins(attempts)
-    done: list[AttemptFindings] = []
+    audit = Audit((), __version__)
     for number, attempt in enumerate(attempts):
-        kept = known.get(attempt.result.key)
-        if kept is None or kept.digest != attempt.digest or extra:
-            kept = AttemptFindings(
-                key=attempt.result.key,
-                digest=attempt.digest,
-                findings=(*look(attempt), *(f for check in extra for f in check(attempt))),
-                figures=figures(attempt),
-            )
-        done.append(_with_copies(kept, copies.get(number)))
+        kept = known.pop(attempt.result.key, None)
+        if kept is None or not _is_enough(kept, attempt, further):
+            kept = _look(attempt, further)
+        done = (*audit.attempts, _with_copies(kept, copies.get(number)))
+        judge = _added(before, further)
+        audit = Audit(done, __version__, judge)
+        write_audit(path, replace(audit, attempts=(*done, *known.values())))
         progress(number + 1, len(attempts))
-        write_audit(path, Audit(tuple(done), __version__))
-    audit = Audit(tuple(done), __version__)
     write_audit(path, audit)
     return audit
 
 
-def _by_key(audit: Audit) -> dict[object, AttemptFindings]:
-    return {attempt.key: attempt for attempt in audit.attempts}
+def files_of(results: Sequence[Result], registry: Registry, store: Path) -> list[AttemptFiles]:
+    """Return the files of every attempt that some results tell of."""
+    return [_files(result, registry, store) for result in results if result.run is not None]
+
+
+def _look(attempt: AttemptFiles, further: Sequence[FurtherCheck]) -> AttemptFindings:
+    more = [finding for check in further for finding in check.run(attempt)]
+    return AttemptFindings(
+        key=attempt.result.key,
+        digest=_digest(attempt, further),
+        findings=(*look(attempt), *more),
+        figures=figures(attempt),
+    )
+
+
+def _digest(attempt: AttemptFiles, further: Sequence[FurtherCheck]) -> str:
+    return " ".join((attempt.digest, *sorted(check.name for check in further)))
+
+
+def _is_enough(
+    kept: AttemptFindings, attempt: AttemptFiles, further: Sequence[FurtherCheck]
+) -> bool:
+    """Tell whether the same files were looked at in all the ways that are wanted now."""
+    digest, *names = kept.digest.split(" ")
+    return digest == attempt.digest and {check.name for check in further} <= set(names)
+
+
+def _added(before: Audit | None, further: Sequence[FurtherCheck]) -> dict[str, Any]:
+    """Return what judges have used, in this session and in those before it."""
+    facts = {key: value for check in further for key, value in check.facts().items()}
+    earlier = {} if before is None else before.judge
+    if not facts or facts.get("model") != earlier.get("model"):
+        return facts or dict(earlier)
+    counts = ("calls", "input_tokens", "output_tokens")
+    return facts | {key: facts[key] + earlier.get(key, 0) for key in counts if key in facts}
 
 
 def _with_copies(found: AttemptFindings, copy: Finding | None) -> AttemptFindings:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench import __version__
-from pytest_mlebench.errors import InfrastructureError, MlebenchError
+from pytest_mlebench.dataset import Dataset
+from pytest_mlebench.errors import MlebenchError
 from pytest_mlebench.grade import Grade, grade_submission
 from pytest_mlebench.registry import Registry
 
@@ -97,31 +98,33 @@ def _all(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
 
 
 def _grade(task: Task) -> Regraded:
-    # late on purpose: heavy
-    from pytest_mlebench.kaggle.leaderboards import with_leaderboard
-    from pytest_mlebench.store.store import Store
-
     try:
-        registry = _registry(task.roots)
-        if task.competition not in registry.ids():
-            return Regraded(task.key, None, f"there is no competition {task.competition!r} here")
-        store, competition = Store(task.store), registry.load(task.competition)
-        dataset = store.find(competition)
-        if dataset is None and competition.source == "generated":
-            dataset = store.ensure(competition)
-        if dataset is None:
-            return Regraded(task.key, None, f"{task.competition} is not prepared in {task.store}")
-        competition = with_leaderboard(competition, store.folder(competition))
-        dataset = replace(dataset, competition=competition)
+        dataset = _dataset(task.competition, task.store, task.roots)
+        if isinstance(dataset, str):
+            return Regraded(task.key, None, dataset)
         grade = grade_submission(dataset.competition, task.submission, dataset.private)
-    except (InfrastructureError, MlebenchError, OSError) as error:
+    except (MlebenchError, OSError) as error:
         return Regraded(task.key, None, str(error))
     return Regraded(task.key, grade)
 
 
-@cache
-def _registry(roots: tuple[Path, ...]) -> Registry:
-    return Registry(roots)
+@cache  # in each process: the submissions of a competition share its data
+def _dataset(name: str, store: Path, roots: tuple[Path, ...]) -> Dataset | str:
+    """Return the prepared data of a competition, or say why there are none."""
+    # late on purpose: heavy
+    from pytest_mlebench.kaggle.leaderboards import with_leaderboard
+    from pytest_mlebench.store.store import Store
+
+    registry = Registry(roots)
+    if name not in registry.ids():
+        return f"there is no competition {name!r} here"
+    place, competition = Store(store), registry.load(name)
+    dataset = place.find(competition)
+    if dataset is None and competition.source == "generated":
+        dataset = place.ensure(competition)
+    if dataset is None:
+        return f"{name} is not prepared in {store}"
+    return replace(dataset, competition=with_leaderboard(competition, place.folder(competition)))
 
 
 def plain(grade: Grade) -> dict[str, Any]:

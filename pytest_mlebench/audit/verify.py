@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import stat
 import tempfile
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_mlebench.archives.unzip import checked_members, unzip
+from pytest_mlebench.archives.entries import Entry, check_entries
+from pytest_mlebench.archives.unzip import Unpacking, checked_members
 from pytest_mlebench.audit.bundle import (
     CLAIMS,
     MANIFEST,
@@ -31,6 +36,8 @@ from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
 
 Verdict = Literal["holds", "fails", "unchecked"]
+Sums = dict[str, tuple[str, int]]  # path: sha256 and size
+UNNEEDED = ("/artefacts/", "/snapshots/", "/run.log", "/stats.jsonl")  # hashed, not graded
 _MALFORMED = (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
 NOTES = ".verify"  # in the store: what an interrupted verification has graded already
 
@@ -68,14 +75,8 @@ def verify(request: Request) -> list[Claim]:
         raise ConfigError(f"{bundle}: there is no such file")
     with tempfile.TemporaryDirectory(prefix="mlebench-verify.") as scratch:
         folder = Path(scratch)
-        try:
-            names = [info.filename for info in checked_members(bundle)]
-            if MANIFEST not in names:
-                raise ConfigError(f"{bundle}: not a bundle of pytest-mlebench (no {MANIFEST})")
-            unzip(bundle, folder, jobs=1)
-        except PreparationError as error:  # names the file itself
-            raise ConfigError(str(error)) from None
-        return list(_claims(request, folder, names))
+        sums = _unpack(bundle, folder)
+        return list(_claims(request, folder, sums))
 
 
 def exit_status(claims: list[Claim]) -> int:
@@ -84,14 +85,49 @@ def exit_status(claims: list[Claim]) -> int:
     return 1 if "fails" in verdicts else 3 if "unchecked" in verdicts else 0
 
 
-def _claims(request: Request, folder: Path, names: list[str]) -> Iterator[Claim]:
+def _unpack(bundle: Path, folder: Path) -> Sums:
+    """Return sum and size of every member; of what is not needed, nothing is written."""
+    try:
+        members = checked_members(bundle)
+        check_entries(bundle, map(_entry, members), folder)
+        if MANIFEST not in {info.filename for info in members}:
+            raise ConfigError(f"{bundle}: not a bundle of pytest-mlebench (no {MANIFEST})")
+        with bundle.open("rb") as file:
+            packed = Unpacking(bundle, file.fileno(), folder, check=True)
+            return {
+                info.filename: _copy(packed.blocks(info), info.filename, folder) for info in members
+            }
+    except PreparationError as error:  # names the file itself
+        raise ConfigError(str(error)) from None
+
+
+def _entry(info: zipfile.ZipInfo) -> Entry:
+    mode = info.external_attr >> 16
+    return Entry(info.filename, info.file_size, mode if stat.S_IFMT(mode) else stat.S_IFREG)
+
+
+def _copy(blocks: Iterable[bytes | memoryview], name: str, folder: Path) -> tuple[str, int]:
+    """Hash a member, and write it down if a claim is judged by it."""
+    digest, size = hashlib.sha256(), 0
+    needed = not any(part in f"/{name}" for part in UNNEEDED)
+    target = folder / name if needed else Path(os.devnull)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as out:
+        for block in blocks:
+            digest.update(block)
+            size += len(block)
+            out.write(block)
+    return digest.hexdigest(), size
+
+
+def _claims(request: Request, folder: Path, sums: Sums) -> Iterator[Claim]:
     try:
         manifest = read_manifest(folder)
     except ConfigError as error:
         yield Claim("manifest", "fails", str(error))
         return
     yield Claim("manifest", "holds", f"written {manifest.created}, {len(manifest.files)} files")
-    yield _files(folder, names, manifest)
+    yield _files(sums, manifest)
     yield _signature(request, folder)
     try:
         claimed = Report.read(folder / CLAIMS, request.registry)
@@ -110,15 +146,16 @@ def _claims(request: Request, folder: Path, names: list[str]) -> Iterator[Claim]
     yield _comparability(raw, anew)
 
 
-def _files(folder: Path, names: list[str], manifest: Manifest) -> Claim:
+def _files(sums: Sums, manifest: Manifest) -> Claim:
     """Compare every file with its sum; nothing may be missing, nothing may be there beside."""
-    there = set(names) - {MANIFEST, SIGNATURE}
+    there = sums.keys() - {MANIFEST, SIGNATURE}
     wrong = [f"{name} is not in the bundle" for name in manifest.files if name not in there]
     wrong += [f"{name} is not in the manifest" for name in sorted(there - set(manifest.files))]
-    for name, (digest, size) in manifest.files.items():
-        path = folder / name
-        if name in there and (path.stat().st_size != size or sha256(path) != digest):
-            wrong.append(f"{name} was changed")
+    wrong += [
+        f"{name} was changed"
+        for name, facts in manifest.files.items()
+        if name in there and sums[name] != facts
+    ]
     if wrong:
         more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
         return Claim("files", "fails", "; ".join(wrong[:5]) + more)

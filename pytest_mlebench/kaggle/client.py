@@ -55,6 +55,18 @@ class Row:
     score: str
 
 
+class NoSuchKernel(ConfigError):
+    """Kaggle has no such notebook, or shows it to nobody."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Somebody's notebook or script."""
+
+    source: str
+    is_notebook: bool
+
+
 class Kaggle:
     """A connection to Kaggle; not to be shared among threads."""
 
@@ -161,6 +173,26 @@ class Kaggle:
             if not following or following == token:
                 return
             token = following
+
+    def kernel(self, name: str) -> Kernel:
+        """Return a notebook or a script by its USER/NAME."""
+        user, _, slug = name.partition("/")
+
+        def ask(api: Any, types: Any) -> Kernel:
+            del api, types  # those of competitions
+            from kagglesdk.kernels.types import kernels_api_service
+
+            request = kernels_api_service.ApiGetKernelRequest()
+            request.user_name, request.kernel_slug = user, slug
+            blob = self._client.kernels.kernels_api_client.get_kernel(request).blob
+            return Kernel(str(blob.source or ""), blob.kernel_type == "notebook")
+
+        try:
+            return self._call(name, ask)
+        except (NoSuchCompetition, RulesNotAccepted):
+            raise NoSuchKernel(
+                f"{name}: Kaggle has no such notebook, or it is not public"
+            ) from None
 
     def _call(self, competition: str, ask: Callable[[Any, Any], T]) -> T:
         """Ask Kaggle, again after a wait where that helps, and put errors into our words."""

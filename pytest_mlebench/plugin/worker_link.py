@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.machines.link import Link
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.store.location import default_store
@@ -77,7 +76,7 @@ def keeping_of(session: MleSession, posting: Posting) -> HostKeeping:
 
     config = session.config
     if _KEEPING not in config.stash:
-        run = RunFolder(session.settings.run_path)
+        run = session.settings.run
         shared = run.path == Path(posting.run)
         config.stash[_KEEPING] = HostKeeping(link_of(config), run, posting, shared=shared)
     return config.stash[_KEEPING]

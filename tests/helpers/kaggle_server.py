@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 API = "/api/v1/competitions.CompetitionApiService/"
+KERNELS = "/api/v1/kernels.KernelsApiService/"
 ACCOUNT = "/api/v1/users.AccountService/"
 BLOB_HOST = "blobs.test"
 
@@ -73,6 +74,7 @@ class KaggleServer(ThreadingHTTPServer):
         self.not_entered: set[str] = set()  # rules accepted, yet not on the list of entrants
         self.boards: dict[str, list[tuple[str, str]]] = {}
         self.file_sizes: dict[str, list[int]] = {}
+        self.kernels: dict[str, dict[str, str]] = {}  # USER/NAME: what GetKernel tells of it
         self.page_lists: dict[str, list[dict[str, str]]] = {}
         self.tokens = {"good-token"}
         self.keys = {("user", "good-key")}
@@ -139,6 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._account(facts)
         elif not self._knows_the_caller():
             self._json(401, {"code": 401, "message": "Unauthenticated"})
+        elif path.startswith(KERNELS):
+            self._kernel(f"{facts.get('userName')}/{facts.get('kernelSlug')}")
         elif not path.startswith(API) or competition not in self.server.blobs:
             self._json(404, {"code": 404, "message": "Competition not found"})
         else:
@@ -180,6 +184,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Location", f"http://{BLOB_HOST}/{competition}.zip?signature=1")
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+    def _kernel(self, name: str) -> None:
+        if (found := self.server.kernels.get(name)) is None:
+            self._json(404, {"code": 404, "message": "Kernel not found"})
+        else:
+            self._json(200, {"metadata": {"ref": name}, "blob": found})
 
     def _GetCompetition(self, competition: str, _: dict[str, Any]) -> None:
         entered = competition not in self.server.not_accepted | self.server.not_entered

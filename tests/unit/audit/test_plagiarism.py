@@ -1,0 +1,104 @@
+"""Code that was copied is found whatever it is called; code of one's own is not accused."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from bundles import GradedRun, graded_run
+from command_line import cli, complaint
+
+from pytest_mlebench.audit.attempt_files import AttemptFiles
+from pytest_mlebench.audit.audit_run import files_of
+from pytest_mlebench.audit.plagiarism import Source, compare, notebook_text, read_sources
+from pytest_mlebench.reports.report import Report
+
+ROOT = Path(__file__).parents[3] / "pytest_mlebench" / "agents" / "baseline"
+WORK = "\n\n".join((ROOT / name).read_text() for name in ("learn.py", "estimate.py"))
+OTHER = "\n\n".join((ROOT / name).read_text() for name in ("columns.py", "submission.py"))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> GradedRun:
+    """Return a run of one attempt."""
+    return graded_run(tmp_path, (0.5,))
+
+
+def _attempt(run: GradedRun, code: str) -> AttemptFiles:
+    place = run.path / "tiny" / "seed0" / "attempt1" / "artefacts" / "code" / "main.py"
+    place.write_text(code)
+    report = Report.from_run(run.path, run.registry)
+    return files_of(report.results, run.registry, run.store)[0]
+
+
+def _renamed(code: str) -> str:
+    """Give every name that the code binds another one."""
+    names = set(re.findall(r"^\s*(?:def )?(\w{3,})(?: =|\()", code, re.MULTILINE)) - {"return"}
+    for number, name in enumerate(sorted(names)):
+        code = re.sub(rf"\b{name}\b", f"thing_{number}", code)
+    return code
+
+
+def _without_comments(code: str) -> str:
+    return re.sub(r"^\s*#.*\n", "", code, flags=re.MULTILINE).replace("\n\n", "\n")
+
+
+@pytest.mark.parametrize("change", [str, _renamed, _without_comments])
+def test_a_copy_is_flagged_with_the_lines_of_both_sides(run: GradedRun, change: type[str]) -> None:
+    source = Source("winner.ipynb", "import os\n\n" + WORK)
+    (found,) = compare(_attempt(run, change(WORK)), [Source("x.py", OTHER), source])
+    assert (found.check, found.level) == ("plagiarism", "violation")
+    assert re.fullmatch(r"artefacts/code/main.py is \d+% like winner.ipynb", found.what)
+    place = r"artefacts/code/main\.py:\d+-\d+ is like winner\.ipynb:\d+-\d+"
+    assert re.fullmatch(place, found.evidence[0])
+
+
+def test_code_of_ones_own_is_not_accused(run: GradedRun) -> None:
+    assert compare(_attempt(run, WORK), [Source("x.py", OTHER)]) == []
+
+
+def test_a_few_lines_are_nobodys_own(run: GradedRun) -> None:
+    short = "import pandas as pd\ntrain = pd.read_csv('train.csv')\nprint(train.head())\n"
+    assert compare(_attempt(run, short), [Source("x.py", short)]) == []
+
+
+def test_one_solution_against_fifty_notebooks_takes_seconds_once(run: GradedRun) -> None:
+    sources = [Source(f"{n}.py", OTHER.replace("column", f"col{n}")) for n in range(50)]
+    attempt = _attempt(run, WORK)
+    started = time.process_time()
+    compare(attempt, sources)
+    first = time.process_time() - started
+    started = time.process_time()
+    compare(attempt, sources)
+    assert time.process_time() - started < first / 3  # fingerprints are kept
+
+
+def test_notebooks_of_every_version_are_read() -> None:
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": "x = 1"}
+    new = {"cells": [cell | {"execution_count": None}], "metadata": {}}
+    assert notebook_text(json.dumps(new | {"nbformat": 4, "nbformat_minor": 4})) == "x = 1"
+    old = {"cell_type": "code", "input": ["y = 2"], "outputs": [], "language": "python"}
+    sheet = {"worksheets": [{"cells": [old]}], "nbformat": 3, "nbformat_minor": 0, "metadata": {}}
+    assert notebook_text(json.dumps(sheet)) == "y = 2"
+    assert notebook_text("no notebook") == ""
+
+
+def test_the_command_compares_with_notebooks_and_other_runs(run: GradedRun, tmp_path: Path) -> None:
+    _attempt(run, WORK)
+    folder = tmp_path / "notebooks" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "winner.py").write_text(WORK)
+    (folder / "link.py").symlink_to("/etc/passwd")
+    assert [source.name for source in read_sources(folder)] == ["winner.py"]
+    where = ("--competitions", run.registry.roots[1], "--data-dir", run.store)
+    done = cli("audit", run.path, *where, "--notebooks", folder.parent, "--fail-on", "violation")
+    assert done.returncode == 1
+    assert "main.py is 100% like winner.py" in done.stdout
+    other = graded_run(tmp_path / "other", (0.5,))
+    _attempt(other, WORK)
+    done = cli("audit", run.path, *where, "--against", other.path)
+    assert "is 100% like run mine seed 0" in " ".join(done.stdout.split())
+    assert "must be another run" in complaint("audit", run.path, *where, "--against", run.path)
