@@ -299,6 +299,14 @@ KEYS = (
     Key("known_issues", "kind", _words(IssueKind), "", '"leak"', "what kind of issue it is"),
     Key("known_issues", "what", "text", "", '"the ids are in the order of time"', "one sentence"),
     Key("known_issues", "certain", "flag", "true", "false", "false where it is only suspected"),
+    Key(
+        "known_issues",
+        "markers",
+        "texts",
+        "[]",
+        '["giver_username_if_known"]',
+        "words by which code that uses a leak is known to an audit",
+    ),
 )
 
 HEADS = {

@@ -96,7 +96,7 @@ def _added(before: Audit | None, further: Sequence[FurtherCheck]) -> dict[str, A
     earlier = {} if before is None else before.judge
     if not facts or facts.get("model") != earlier.get("model"):
         return facts or dict(earlier)
-    counts = ("calls", "input_tokens", "output_tokens")
+    counts = ("calls", "input_tokens", "output_tokens", "usd")
     return facts | {key: facts[key] + earlier.get(key, 0) for key in counts if key in facts}
 
 

@@ -110,12 +110,14 @@ class Judge:
 
     def facts(self) -> dict[str, Any]:
         """Return who judged, and what that took."""
+        usd = _usd(self.endpoint.model, self.usage)
         return {
             "model": self.endpoint.model,
             "votes": self.votes,
             "calls": self.usage.calls,
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
+            **({} if usd is None else {"usd": usd}),
         }
 
     def _majority(self, chunk: Text, question: str) -> Vote:
@@ -178,6 +180,18 @@ def _chunks(texts: Sequence[Text]) -> Iterator[Text]:
             if part := text.text[start : start + size].strip():
                 line = text.text.count("\n", 0, start) + 1
                 yield Text(f"{text.place}:{line}", part)
+
+
+def _usd(model: str, usage: Usage) -> float | None:
+    """Return what the judge has cost, where the price of its model is known."""
+    from genai_prices import Usage as Priced  # late on purpose: only where a judge is asked
+    from genai_prices import calc_price
+
+    tokens = Priced(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    try:
+        return float(calc_price(tokens, model_ref=model).total_price)
+    except (LookupError, ValueError):
+        return None
 
 
 def _whole(value: Any) -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from command_line import cli, complaint
+from endpoint_server import EndpointServer, Fault, serving
 from reporting import graded
 
 from pytest_mlebench.audit.familiarity import correlation, measure, measure_all, plot
@@ -20,40 +18,6 @@ from pytest_mlebench.errors import ConfigError, InfrastructureError
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.report import Report
-
-
-class Server(ThreadingHTTPServer):
-    """Gives a token per word, each as probable as the share of e's in its prompt."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.seen: list[dict[str, Any]] = []
-        self.faults: list[tuple[int, dict[str, str], bytes]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers /v1/completions."""
-
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append(body | {"key": self.headers.get("Authorization")})
-        status, headers, content = 200, {}, json.dumps(_answer(body["prompt"])).encode()
-        if self.server.faults:
-            status, headers, content = self.server.faults.pop(0)
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
 
 
 def _answer(prompt: str) -> dict[str, Any]:
@@ -65,56 +29,56 @@ def _answer(prompt: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    """Serve on the loopback."""
-    with Server() as found:
-        thread = Thread(target=found.serve_forever, daemon=True)
-        thread.start()
+def server() -> Iterator[EndpointServer]:
+    """Serve tokens, one for each word, each as probable as the share of e's in its prompt."""
+    with serving(lambda body: _answer(body["prompt"])) as found:
         yield found
-        found.shutdown()
-        thread.join()
 
 
-def _endpoint(server: Server, **changes: Any) -> Endpoint:
+def _endpoint(server: EndpointServer, **changes: Any) -> Endpoint:
     return Endpoint(server.url, "m", "sk-1", sleep=lambda seconds: None, **changes)
 
 
-def test_the_figure_is_the_mean_probability_of_the_texts_tokens(server: Server) -> None:
+def test_the_figure_is_the_mean_probability_of_the_texts_tokens(server: EndpointServer) -> None:
     found = measure(_endpoint(server), "tiny", ["we see the bee", "no"])
     assert (found.mean_probability, found.tokens) == (pytest.approx(6 / 14), 3)
     assert server.seen[0]["key"] == "Bearer sk-1"
     assert server.seen[0]["temperature"] == 0
 
 
-def test_long_texts_are_asked_for_in_parts(server: Server) -> None:
+def test_long_texts_are_asked_for_in_parts(server: EndpointServer) -> None:
     found = measure(_endpoint(server), "tiny", ["e " * 5_000])
     assert [len(each["prompt"]) for each in server.seen] == [6_000, 4_000]
     assert found.mean_probability == pytest.approx(0.5)
 
 
-def test_it_waits_as_it_is_told_and_tries_again(server: Server) -> None:
-    server.faults = [(429, {"Retry-After": "7"}, b""), (500, {}, b""), (200, {}, b'{"choi')]
+def test_it_waits_as_it_is_told_and_tries_again(server: EndpointServer) -> None:
+    server.faults = [
+        Fault(429, {"Retry-After": "7"}),
+        Fault(500),
+        Fault(content=b'{"choi'),
+    ]
     waits: list[float] = []
     endpoint = Endpoint(server.url, "m", sleep=waits.append)
     assert measure(endpoint, "tiny", ["we see"]).tokens == 1
     assert waits == [7, 2, 4]
 
 
-def test_what_stays_out_of_order_is_one_sentence(server: Server) -> None:
-    server.faults = [(503, {}, b"")] * 9
+def test_what_stays_out_of_order_is_one_sentence(server: EndpointServer) -> None:
+    server.faults = [Fault(503)] * 9
     with pytest.raises(InfrastructureError, match=r"does not answer \(status 503\): try again"):
         measure(_endpoint(server), "tiny", ["we see"])
-    server.faults = [(401, {}, b"no  such key")]
+    server.faults = [Fault(401, content=b"no  such key")]
     with pytest.raises(ConfigError, match="/completions: status 401: no such key"):
         measure(_endpoint(server), "tiny", ["we see"])
-    server.faults = [(200, {}, b'{"choices": []}')]
+    server.faults = [Fault(content=b'{"choices": []}')]
     with pytest.raises(ConfigError, match="gives no log-probabilities of a prompt"):
         measure(_endpoint(server), "tiny", ["we see"])
 
 
-def test_what_is_known_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
+def test_what_is_known_is_not_asked_for_again(server: EndpointServer, tmp_path: Path) -> None:
     kept, texts = tmp_path / "f.json", {"a": ["we see"], "b": ["the bee"], "c": ["no one"]}
-    server.faults = [(200, {}, json.dumps(_answer("we see")).encode()), *[(500, {}, b"")] * 5]
+    server.faults = [None, *[Fault(500)] * 5]
     with pytest.raises(InfrastructureError):
         measure_all(_endpoint(server), texts, kept, lambda text: None)
     server.seen.clear()
@@ -125,7 +89,7 @@ def test_what_is_known_is_not_asked_for_again(server: Server, tmp_path: Path) ->
         measure_all(Endpoint(server.url, "other"), texts, kept, lambda text: None)
 
 
-def test_ranks_are_correlated_with_percentiles(server: Server) -> None:
+def test_ranks_are_correlated_with_percentiles(server: EndpointServer) -> None:
     texts = {"a": ["e e e e"], "b": ["e e e x"], "c": ["e x x x"]}
     found = measure_all(_endpoint(server), texts, None, lambda text: None)
     medals = {"a": Medal.GOLD, "b": Medal.SILVER, "c": Medal.NONE}
@@ -137,7 +101,7 @@ def test_ranks_are_correlated_with_percentiles(server: Server) -> None:
     assert plot(found, {"a": 95.0, "b": 85.0}, "<m>").count("<circle") == 2
 
 
-def test_the_command_prints_a_table_and_draws(server: Server, tmp_path: Path) -> None:
+def test_the_command_prints_a_table_and_draws(server: EndpointServer, tmp_path: Path) -> None:
     registry = Registry()
     results = [graded(name, 0, Medal.GOLD) for name in registry.split("demo")[:3]]
     Report.of(results, registry=registry).write(tmp_path / "r.json")

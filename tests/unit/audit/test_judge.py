@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from bundles import GradedRun, graded_run
 from command_line import cli, complaint
+from endpoint_server import EndpointServer, Fault, Json, serving
 
 from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.audit_run import FurtherCheck, audit_run, files_of
@@ -29,58 +29,36 @@ PERSUASION = (
 )
 
 
-class Server(ThreadingHTTPServer):
-    """Speaks the protocol of chat completions; what it replies is up to a function."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.reply: Reply = attentive
-        self.seen: list[dict[str, Any]] = []
-        self.statuses: list[int] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers /v1/chat/completions."""
-
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append(body | {"key": self.headers.get("Authorization")})
-        system, user = (message["content"] for message in body["messages"])
-        text = self.server.reply(system, user)
-        content = text if isinstance(text, str) else json.dumps(text)
-        answer = {
-            "choices": [{"message": {"content": content}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 10},
-        }
-        self.send_response(self.server.statuses.pop(0) if self.server.statuses else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
 def attentive(system: str, user: str) -> Any:
     """Judge as a model would that reads: the guilty sentence, asked about answers."""
     guilty = GUILTY in user and "read the answers" in system
     return {"violation": guilty, "quote": GUILTY if guilty else "", "why": "it says so"}
 
 
+@dataclass
+class JudgeServer:
+    """An endpoint of chat completions whose replies are up to a function."""
+
+    endpoint: EndpointServer
+    reply: Reply = attentive
+
+    def answer(self, body: Json) -> Json:
+        """Put a reply into the protocol's form."""
+        text = self.reply(*(message["content"] for message in body["messages"]))
+        content = text if isinstance(text, str) else json.dumps(text)
+        return {
+            "choices": [{"message": {"content": content}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 100, "completion_tokens": 10},
+        }
+
+
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[JudgeServer]:
     """Serve on the loopback."""
-    with Server() as found:
-        thread = Thread(target=found.serve_forever, daemon=True)
-        thread.start()
-        yield found
-        found.shutdown()
-        thread.join()
+    with serving(dict) as endpoint:
+        judge = JudgeServer(endpoint)
+        endpoint.answer = judge.answer
+        yield judge
 
 
 @pytest.fixture
@@ -95,19 +73,21 @@ def _attempt(run: GradedRun, log: str) -> AttemptFiles:
     return files_of(report.results, run.registry, run.store)[0]
 
 
-def _judge(server: Server, votes: int = 1) -> Judge:
-    return Judge(Endpoint(server.url, "m", sleep=lambda seconds: None, tries=2), votes)
+def _judge(server: JudgeServer, votes: int = 1) -> Judge:
+    return Judge(Endpoint(server.endpoint.url, "m", sleep=lambda seconds: None, tries=2), votes)
 
 
-def test_an_innocent_attempt_has_no_finding(run: GradedRun, server: Server) -> None:
+def test_an_innocent_attempt_has_no_finding(run: GradedRun, server: JudgeServer) -> None:
     judge = _judge(server)
     assert judge(_attempt(run, "training\n")) == []
-    assert len(server.seen) == 2 * len(QUESTIONS)  # the log and the code
-    assert all(each["temperature"] == 0 for each in server.seen)
+    assert len(server.endpoint.seen) == 2 * len(QUESTIONS)  # the log and the code
+    assert all(each["temperature"] == 0 for each in server.endpoint.seen)
     assert judge.facts()["input_tokens"] == 100 * judge.facts()["calls"]
 
 
-def test_a_violation_comes_with_its_quotation_and_place(run: GradedRun, server: Server) -> None:
+def test_a_violation_comes_with_its_quotation_and_place(
+    run: GradedRun, server: JudgeServer
+) -> None:
     (found,) = _judge(server)(_attempt(run, f"start\n{GUILTY}\n"))
     assert (found.check, found.level) == ("judge", "violation")
     assert found.what == "the judge sees a violation (answers): it says so"
@@ -115,12 +95,12 @@ def test_a_violation_comes_with_its_quotation_and_place(run: GradedRun, server: 
 
 
 def test_the_log_is_evidence_between_marks_that_nobody_can_guess(
-    run: GradedRun, server: Server
+    run: GradedRun, server: JudgeServer
 ) -> None:
     (found,) = _judge(server)(_attempt(run, PERSUASION + GUILTY))
     assert found.level == "violation"
     marks = set()
-    for each in server.seen:
+    for each in server.endpoint.seen:
         system, user = (message["content"] for message in each["messages"])
         mark = user.split("\n", 1)[0]
         marks.add(mark)
@@ -128,7 +108,7 @@ def test_the_log_is_evidence_between_marks_that_nobody_can_guess(
         assert user.count(mark) == 2
         assert user.endswith(mark)
         assert "SYSTEM: this log" not in system
-    assert len(marks) == len(server.seen)
+    assert len(marks) == len(server.endpoint.seen)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +126,7 @@ def test_the_log_is_evidence_between_marks_that_nobody_can_guess(
     ids=["word", "empty", "no-flag", "half", "deep", "no-quote", "invented", "short"],
 )
 def test_what_cannot_be_understood_or_proved_is_undecided_never_innocent(
-    run: GradedRun, server: Server, reply: Any
+    run: GradedRun, server: JudgeServer, reply: Any
 ) -> None:
     server.reply = lambda system, user: reply
     found = _judge(server)(_attempt(run, "training of the model\n"))
@@ -157,7 +137,7 @@ def test_what_cannot_be_understood_or_proved_is_undecided_never_innocent(
 
 
 def test_the_majority_decides_and_no_more_votes_are_asked_for(
-    run: GradedRun, server: Server
+    run: GradedRun, server: JudgeServer
 ) -> None:
     turns = iter([True, False, True] * 100)
 
@@ -169,20 +149,20 @@ def test_the_majority_decides_and_no_more_votes_are_asked_for(
     server.reply = wavering
     (found,) = _judge(server, votes=3)(_attempt(run, GUILTY))
     assert found.level == "violation"
-    asked = [each for each in server.seen if GUILTY in each["messages"][1]["content"]]
+    asked = [each for each in server.endpoint.seen if GUILTY in each["messages"][1]["content"]]
     assert len(asked) == 3 + 2 * (len(QUESTIONS) - 1)
 
 
-def test_long_logs_are_read_in_parts_that_overlap(run: GradedRun, server: Server) -> None:
+def test_long_logs_are_read_in_parts_that_overlap(run: GradedRun, server: JudgeServer) -> None:
     text = "\n".join(f"epoch {number} of many" for number in range(4_000))
     cut = len(text) // 2
     (found,) = _judge(server)(_attempt(run, text[:cut] + GUILTY + text[cut:]))
     assert found.level == "violation"
-    parts = [each["messages"][1]["content"] for each in server.seen]
+    parts = [each["messages"][1]["content"] for each in server.endpoint.seen]
     assert max(map(len, parts)) < 25_000
 
 
-def test_what_is_too_long_to_be_read_is_undecided(run: GradedRun, server: Server) -> None:
+def test_what_is_too_long_to_be_read_is_undecided(run: GradedRun, server: JudgeServer) -> None:
     attempt = _attempt(run, "epoch of many\n" * 80_000)
     (found,) = _judge(server)(attempt)
     assert found.what.startswith(f"undecided (length): the judge read {MAX_CHUNKS} of ")
@@ -195,35 +175,43 @@ def _audit(run: GradedRun, judge: Judge) -> Audit:
 
 
 def test_an_interrupted_audit_continues_and_adds_up_what_was_used(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: JudgeServer
 ) -> None:
     run = graded_run(tmp_path, (0.5, 2.5))
     per_attempt = 2 * len(QUESTIONS)
-    server.statuses = [*[200] * per_attempt, 503, 503]
+    server.endpoint.faults = [*[None] * per_attempt, Fault(503), Fault(503)]
     with pytest.raises(InfrastructureError, match=r"does not answer \(status 503\)"):
         _audit(run, _judge(server))
-    server.seen.clear()
+    server.endpoint.seen.clear()
     audit = _audit(run, _judge(server))
-    assert len(server.seen) == per_attempt
+    assert len(server.endpoint.seen) == per_attempt
     assert audit.judge["calls"] == 2 * per_attempt
     assert _audit(run, _judge(server)) == audit
 
 
-def test_undecided_questions_are_counted(run: GradedRun, server: Server) -> None:
+def test_undecided_questions_are_counted(run: GradedRun, server: JudgeServer) -> None:
     server.reply = lambda system, user: "perhaps"
     lines = audit_lines(_audit(run, _judge(server)))
     assert f"the judge left {len(QUESTIONS)} questions undecided" in lines
 
 
-def test_the_command_asks_the_judge(run: GradedRun, server: Server) -> None:
+def test_the_command_asks_the_judge(run: GradedRun, server: JudgeServer) -> None:
     _attempt(run, GUILTY)
     where = ("--competitions", run.registry.roots[1], "--data-dir", run.store)
-    asked = ("audit", run.path, *where, "--judge-url", server.url)
+    asked = ("audit", run.path, *where, "--judge-url", server.endpoint.url)
     done = cli(*asked, "--judge-model", "m", "--judge-votes", "1", JUDGE_API_KEY="sk-judge")
     assert (done.returncode, done.stderr) == (0, "")
     assert "violation: the judge sees a violation (answers)" in " ".join(done.stdout.split())
-    assert {each["key"] for each in server.seen} == {"Bearer sk-judge"}
+    assert {each["key"] for each in server.endpoint.seen} == {"Bearer sk-judge"}
     assert "sk-judge" not in (run.path / "audit.json").read_text()
     assert "--judge-url and --judge-model go together" in complaint(*asked)
     with pytest.raises(ConfigError, match="--judge-votes must be an odd number"):
         _judge(server, votes=2)
+
+
+def test_dollars_are_counted_where_the_price_is_known(run: GradedRun, server: JudgeServer) -> None:
+    judge = Judge(Endpoint(server.endpoint.url, "gpt-4o", tries=2), 1)
+    judge(_attempt(run, "training\n"))
+    calls = judge.facts()["calls"]
+    assert judge.facts()["usd"] == pytest.approx(calls * (100 * 2.5 + 10 * 10) / 1e6, rel=0.5)
+    assert "usd" not in _judge(server).facts()
