@@ -120,7 +120,7 @@ def _beyond_humans(attempt: AttemptFiles) -> Iterator[Finding]:
     if grade is None or grade.score is None or competition is None:
         return
     board = competition.leaderboard
-    if not board.percentiles:
+    if not board.percentiles or board.median is None:
         return
     best, sign = board.percentiles[0], -1 if board.lower_is_better else 1
     ahead, width = sign * (grade.score - best), abs(best - board.median)
