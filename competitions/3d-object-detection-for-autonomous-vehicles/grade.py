@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ CONFIDENCE, X, Y, Z, WIDTH, LENGTH, HEIGHT, YAW = range(8)
 GROUND = [X, Y, LENGTH, WIDTH, YAW]
 SIZES = [WIDTH, LENGTH, HEIGHT]
 THRESHOLDS = np.arange(0.5, 1.0, 0.05)
+BOXES_AT_ONCE = 10_000  # to bound the memory
 RIGHT_ANGLE = 1e-8  # how far from zero the product of two sides at a corner may be
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -62,21 +64,25 @@ def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes) -> float:
 
 def _refuse_impossible(given: Boxes, ids: pd.Series[str]) -> None:
     """Refuse boxes that have no size or no place."""
-    boxes = given.numbers
+    for start in range(0, len(given.numbers), BOXES_AT_ONCE):
+        boxes = given.numbers[start : start + BOXES_AT_ONCE]
+        for wrong, problem in _impossible(boxes):
+            if wrong.any():
+                first = int(np.flatnonzero(wrong)[0])
+                shown = " ".join(f"{number:g}" for number in boxes[first])
+                name = ids.iloc[given.rows[start + first]]
+                raise InvalidSubmission(f"{problem}, given: {shown} for id {name}")
+
+
+def _impossible(boxes: Array) -> Iterator[tuple[Array, str]]:
+    """Yield which boxes are wrong, and what is wrong with them."""
+    yield np.isnan(boxes[:, X:]).any(axis=1), "a box must have numbers"
+    yield (boxes[:, SIZES] <= 0).any(axis=1), "the sizes of a box must be positive"
     with np.errstate(all="ignore"):
         corners = boxes[:, None, [X, Y]] + rectangle_corners(*boxes[:, [LENGTH, WIDTH, YAW]].T)
         sides = np.roll(corners, -1, axis=1) - corners
         products = (sides * np.roll(sides, 1, axis=1)).sum(axis=2)
-    for wrong, problem in (
-        (np.isnan(boxes[:, X:]).any(axis=1), "a box must have numbers"),
-        ((boxes[:, SIZES] <= 0).any(axis=1), "the sizes of a box must be positive"),
-        (~(np.abs(products) <= RIGHT_ANGLE).all(axis=1), "a box is too large or too far away"),
-    ):
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            shown = " ".join(f"{number:g}" for number in boxes[first])
-            name = ids.iloc[given.rows[first]]
-            raise InvalidSubmission(f"{problem}, given: {shown} for id {name}")
+    yield ~(np.abs(products) <= RIGHT_ANGLE).all(axis=1), "a box is too large or too far away"
 
 
 def _iou(boxes: Array, truth: Array) -> Array:

@@ -7,7 +7,6 @@ memory is bounded by the size of the result, also where one cell holds all of it
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench._csv import read_frame
+from pytest_mlebench._csv import read_text
 from pytest_mlebench.grading.layout import WORD_BYTES, mixed, word_at
 
 PORTION_CHARS = 1 << 17  # what is made of them still fits into the caches of a processor
+KEYS_AT_ONCE = 1 << 20
 LONG_BYTES = 256  # longer tokens are hashed one by one
 ROW_END = "\0"  # in no submission, because it is refused where one is read
 FIELD_END = "\1"
@@ -59,7 +59,7 @@ class Portion:
 
     def part(self, chosen: Array, size: int) -> Portion:
         """Return some tokens of every group of *size*."""
-        kept = np.resize(chosen, len(self.starts))
+        kept = np.tile(chosen, len(self.starts) // size)
         counts = self.counts // size * np.count_nonzero(chosen)
         return Portion(self.data, self.starts[kept], self.ends[kept], self.rows, counts)
 
@@ -93,6 +93,12 @@ class Lists:
     def keys(self) -> Array:
         """Return for each value a number that is the same for the same value in the same row."""
         return mixed(self.rows.astype(np.uint64), self.values)
+
+    def where(self, chosen: Array) -> Lists:
+        """Return some of the values."""
+        before = np.append(0, np.cumsum(chosen))
+        ends = np.cumsum(self.counts)
+        return Lists(self.values[chosen], before[ends] - before[ends - self.counts])
 
 
 def split(texts: Texts, separator: str | None = None, size: int = 1) -> Iterator[Portion]:
@@ -128,6 +134,18 @@ def hashes(texts: Texts, separator: str | None = None) -> Lists:
     return gather(split(texts, separator), len(texts), token_hashes, np.uint64)
 
 
+def sets(texts: Texts) -> Lists:
+    """Return the hashes of the different tokens of each text, some of them more than once."""
+    counts = np.zeros(len(texts), dtype=np.int64)
+    parts = []
+    for portion in split(texts):
+        found = Lists(token_hashes(portion), portion.counts)
+        once = ~is_repeated(found.keys)
+        parts.append(found.values[once])
+        counts[portion.rows] += np.bincount(found.rows[once], minlength=len(portion.counts))
+    return Lists(joined(parts, np.uint64), counts)
+
+
 def token_hashes(portion: Portion) -> Array:
     """Return a number for each token, of eight bytes at a time."""
     lengths = portion.ends - portion.starts
@@ -157,19 +175,33 @@ def is_repeated(keys: Array) -> Array:
 
 def is_in(keys: Array, others: Array) -> Array:
     """Tell which numbers are among others."""
-    return np.asarray(pd.Series(keys).isin(others))
+    found = np.empty(len(keys), dtype=bool)
+    for start in range(0, len(keys), KEYS_AT_ONCE):  # pandas may sort all of them
+        part = slice(start, start + KEYS_AT_ONCE)
+        found[part] = pd.Series(keys[part]).isin(others)
+    return found
 
 
 def whole_numbers(texts: Texts, limit: int, refuse: Refuse) -> Lists:
     """Return whole numbers, cut to ``-limit … limit``, or refuse a text that has others."""
+    return gather(split(texts), len(texts), _whole_numbers(limit, refuse), np.int64)
 
+
+def number_portions(texts: Texts, limit: int, refuse: Refuse) -> Iterator[tuple[Portion, Array]]:
+    """Yield the same whole numbers a portion at a time, where all together take much memory."""
+    numbers = _whole_numbers(limit, refuse)
+    return ((portion, numbers(portion)) for portion in split(texts))
+
+
+def _whole_numbers(limit: int, refuse: Refuse) -> Callable[[Portion], Array]:
     def parse(portion: Portion) -> Array:
         numbers = _parsed(portion)
         if numbers is None:
-            numbers = np.fromiter(_whole_numbers(portion, limit, refuse), np.int64)
-        return np.clip(numbers, -limit, limit)
+            numbers = np.fromiter(_any_numbers(portion, limit, refuse), np.int64)
+        numbers = np.clip(numbers, -limit, limit)
+        return numbers if np.abs(numbers).max(initial=0) >= 2**31 else numbers.astype(np.int32)
 
-    return gather(split(texts), len(texts), parse, np.int64)
+    return parse
 
 
 def floats(portion: Portion, width: int, refuse: Callable[[int, str], Exception]) -> Array:
@@ -208,8 +240,8 @@ def joined(parts: list[Array], dtype: Any) -> Array:
 def table_of(portion: Portion, size: int, dtype: dict[str, Any]) -> pd.DataFrame | None:
     """Parse groups of *size* tokens as rows of a table; None if the parser finds others there."""
     try:
-        table = read_frame(
-            io.BytesIO(_as_csv(portion, size)),
+        table = read_text(
+            _as_csv(portion, size),
             header=None,
             names=[str(place) for place in range(size)],
             index_col=False,
@@ -322,7 +354,7 @@ def _eight_digits(data: Array, ends: Array, lengths: Array) -> Array:
     return np.asarray(words.view(np.int64))
 
 
-def _whole_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int]:
+def _any_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int]:
     """Yield numbers in all spellings of Python: 1_000, ٣, and of any length."""
     for row, token in portion.texts():
         try:

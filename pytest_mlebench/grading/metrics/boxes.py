@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
-from pytest_mlebench.grading.layout import mixed
-from pytest_mlebench.grading.tokens import floats, joined, split, token_hashes
+from pytest_mlebench.grading.tokens import as_texts, floats, joined, split, token_hashes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -26,11 +25,6 @@ class Boxes:
     rows: Array
     labels: Array  # a number for each that is the same for the same label
     numbers: Array
-
-    @property
-    def keys(self) -> Array:
-        """Return a number for each box that is the same for the same row and label."""
-        return mixed(self.rows.astype(np.uint64), self.labels)
 
     @cached_property
     def groups(self) -> Mapping[tuple[int, Any], Array]:
@@ -52,7 +46,7 @@ class BoxFormat:
 
     def read(self, ids: Iterable[Any], texts: Iterable[str]) -> Boxes:
         """Return the boxes of a submission, or name the row that cannot be read."""
-        cells = list(texts)
+        cells = as_texts(texts)
         filled = np.flatnonzero(np.fromiter(map(bool, cells), bool, len(cells)))
         is_label = np.arange(self.size) == (-1 if self.label is None else self.label)
         counts = np.zeros(len(cells), dtype=np.int64)
@@ -93,26 +87,26 @@ class BoxFormat:
         )
 
 
+def keys_of(*sides: Boxes) -> list[Array]:
+    """Return for each box a number that is the same for the same row and label on all sides."""
+    codes, labels = pd.factorize(np.concatenate([side.labels for side in sides]))
+    codes += len(labels) * np.concatenate([side.rows for side in sides])
+    return np.split(codes, np.cumsum([len(side.rows) for side in sides])[:-1])
+
+
 def pairs_of(some: Array, others: Array) -> Iterator[tuple[Array, Array]]:
     """Yield the places of all pairs of equal keys, a portion at a time, in order of the first.
 
     The second ones of a first are in order, too.
     """
     order = np.argsort(others, kind="stable")
-    ordered = others[order]
-    begins = np.searchsorted(ordered, some, side="left")
-    counts = np.searchsorted(ordered, some, side="right") - begins
-    totals = np.cumsum(counts)
-    done = 0
-    while done < len(some):
-        before = totals[done - 1] if done else 0
-        end = int(np.searchsorted(totals, before + PAIRS_AT_ONCE, side="right"))
-        end = max(end, done + 1)
-        few = counts[done:end]
-        firsts = np.repeat(np.arange(done, end), few)
-        offsets = np.repeat(begins[done:end] - np.cumsum(few) + few, few)
-        yield firsts, order[np.arange(len(firsts)) + offsets]
-        done = end
+    begins = np.searchsorted(others, some, side="left", sorter=order)
+    ends = np.cumsum(np.searchsorted(others, some, side="right", sorter=order) - begins)
+    offsets = np.diff(ends, prepend=0) - ends + begins
+    for start in range(0, int(ends[-1]) if len(ends) else 0, PAIRS_AT_ONCE):
+        numbers = np.arange(start, min(start + PAIRS_AT_ONCE, int(ends[-1])))
+        firsts = np.searchsorted(ends, numbers, side="right")
+        yield firsts, order[numbers + offsets[firsts]]
 
 
 def served(takers: Array, things: Array) -> Array:

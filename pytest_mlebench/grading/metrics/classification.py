@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.grading.tokens import hashes, is_in, is_repeated
+from pytest_mlebench.grading.tokens import is_in, is_repeated, sets
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -103,11 +103,12 @@ def multilabel_f1(truth: Array, prediction: Array) -> float:
 
     Labels that occur nowhere in the truth count for nothing.
     """
-    true, given = hashes(truth), hashes(prediction)
+    true, given = sets(truth), sets(prediction)
+    given = given.where(is_in(given.values, true.values))
     true_keys, keys = true.keys, given.keys
-    known = is_in(given.values, true.values) & ~is_repeated(keys)
-    pairs = np.count_nonzero(~is_repeated(true_keys)) + np.count_nonzero(known)
-    hits = np.count_nonzero(is_in(keys[known], true_keys))
+    once = ~is_repeated(keys)
+    pairs = np.count_nonzero(~is_repeated(true_keys)) + np.count_nonzero(once)
+    hits = np.count_nonzero(is_in(keys[once], true_keys))
     return 2 * hits / pairs if pairs else 0.0
 
 

@@ -51,14 +51,23 @@ class Masks:
     def within(self, pixels: Any) -> Masks:
         """Return the masks without what lies past the end of a picture of so many pixels."""
         ends = np.broadcast_to(np.asarray(pixels, dtype=np.int64), self.counts.shape)
-        return Masks(np.minimum(self.runs, np.repeat(ends, self.counts)[:, None]), self.counts)
+        last = ends if len(ends) == 1 else np.repeat(ends, self.counts)[:, None]
+        return Masks(np.minimum(self.runs, last), self.counts)
 
     def common(self, others: Masks) -> Array:
         """Return the number of pixels that are in both masks of each row."""
         # a picture after the other: what is before a run in all of them is before it in its own
         span = 1 + max(int(side.runs.max(initial=0)) for side in (self, others))
-        mine, theirs = (side.runs + span * side.rows[:, None] for side in (self, others))
+        mine, theirs = (side._apart(span) for side in (self, others))
         return self._sums(_before(theirs, mine[:, 1]) - _before(theirs, mine[:, 0]))
+
+    def _apart(self, span: int) -> Array:
+        """Return the runs with each row *span* pixels after the one before."""
+        if len(self.counts) == 1:  # a long one is alone: spare the copy
+            return self.runs
+        offsets = self.rows
+        offsets *= span
+        return np.asarray(self.runs + offsets[:, None])
 
     def pixels(self) -> Lists:
         """Return the number of every pixel of each mask, ascending."""
@@ -179,7 +188,9 @@ def _as_runs(numbers: Array) -> Array:
 
 def _before(runs: Array, positions: Array) -> Array:
     """Return for each position how many pixels of sorted runs are before it."""
-    totals = np.append(0, np.cumsum(runs[:, 1] - runs[:, 0]))
-    begun = np.searchsorted(np.ascontiguousarray(runs[:, 0]), positions)
-    last_end = np.append(0, runs[:, 1])[begun]
-    return np.asarray(totals[begun] - np.maximum(last_end - positions, 0))
+    totals = runs[:, 1] - runs[:, 0]
+    np.cumsum(totals, out=totals)
+    begun = np.searchsorted(runs[:, 0], positions)
+    last = np.maximum(begun - 1, 0)
+    within = totals[last] - np.maximum(runs[last, 1] - positions, 0) if len(runs) else 0
+    return np.where(begun > 0, within, 0)

@@ -8,6 +8,8 @@ import numpy as np
 
 from pytest_mlebench.grading.tokens import first, hashes, is_in, is_repeated
 
+LONG_CHARS = 10_000
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -16,7 +18,7 @@ def map_at_k(truth: Array, prediction: Array, k: int) -> float:
 
     A token counts once, at its first place; repeated and unknown tokens use up their places.
     """
-    true, given = hashes(truth, " "), first(hashes(prediction, " "), k)
+    true, given = hashes(truth, " "), first(hashes(_cut(prediction, k), " "), k)
     true_keys, keys, rows = true.keys, given.keys, given.rows
     relevant = np.bincount(true.rows[~is_repeated(true_keys)], minlength=len(truth))
     hits = is_in(keys, true_keys) & ~is_repeated(keys)
@@ -25,6 +27,14 @@ def map_at_k(truth: Array, prediction: Array, k: int) -> float:
     gained = (found - before[rows])[hits] / (given.places[hits] + 1)
     sums = np.bincount(rows[hits], gained, minlength=len(truth))
     return float((sums / np.minimum(relevant, k)).mean())
+
+
+def _cut(texts: Array, k: int) -> list[str]:
+    """Return texts without what follows their first *k* tokens, where that is much."""
+    return [
+        text if len(text) < LONG_CHARS else " ".join(text.split(" ", k)[:k])
+        for text in texts.tolist()
+    ]
 
 
 def label_ranking_precision(truth: Array, prediction: Array) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pytest_mlebench.errors import InvalidSubmission
-from pytest_mlebench.grading.tokens import hashes, is_in, is_repeated
+from pytest_mlebench.grading.tokens import is_in, is_repeated, sets
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +36,7 @@ def word_jaccard(truth: Array, prediction: Array, both_empty: float = math.nan) 
 
     *both_empty* is the overlap of two texts without words; without it there is none.
     """
-    true, given = (hashes([text.lower() for text in side]) for side in (truth, prediction))
+    true, given = (sets([text.lower() for text in side]) for side in (truth, prediction))
     keys = [side.keys for side in (true, given)]
     words = [~is_repeated(each) for each in keys]
     sizes = [

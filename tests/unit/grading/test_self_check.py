@@ -43,9 +43,9 @@ def test_answers_that_a_sample_beats_are_a_problem(tmp_path: Path) -> None:
     )
     named = Dataset(read_competition(folder), dataset.public, dataset.private)
     assert check_dataset(named).problems == (
-        "the best submission scores 58.9528, which earns no gold (1)",
-        "the sample submission (8.96856) beats the best one (58.9528)",
-        "the best team's score (0.01) beats the best submission (58.9528)",
+        "the best submission scores 58.95282, which earns no gold (1)",
+        "the sample submission (8.96856) beats the best one (58.95282)",
+        "the best team's score (0.01) beats the best submission (58.95282)",
     )
     (dataset.private / "gold.csv").write_text("id,y\n80,1\n")
     (problem,) = check_dataset(named).problems

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_mlebench.grading import tokens
-from pytest_mlebench.grading.tokens import Lists, first, hashes, split, whole_numbers
+from pytest_mlebench.grading.tokens import (
+    Lists,
+    first,
+    hashes,
+    number_portions,
+    sets,
+    split,
+    whole_numbers,
+)
 
 # white space of several kinds and lengths in UTF-8, no NUL: a submission with one is refused
 ALPHABET = st.characters(codec="utf-8", exclude_characters="\0\1\ufffd") | st.sampled_from(
@@ -77,3 +86,26 @@ def test_the_first_values_of_each_row_are_kept() -> None:
     assert kept.counts.tolist() == [2, 0, 1, 2]
     assert kept.values.tolist() == hashes(["a b", "", "d", "e f"]).values.tolist()
     assert Lists(kept.values, kept.counts).places.tolist() == [0, 1, 0, 0, 1]
+
+
+@given(TEXTS)
+def test_sets_have_each_token_of_a_text(texts: list[str]) -> None:
+    found = sets(texts)
+    for row, text in enumerate(texts):
+        expected = set(hashes([text]).values.tolist())
+        assert set(found.values[found.rows == row].tolist()) == expected
+
+
+def test_some_values_are_taken_out_of_their_rows() -> None:
+    lists = hashes(["a b c", "", "d", "e f"])
+    kept = lists.where(np.array([True, False, True, False, True, True]))
+    assert kept.counts.tolist() == [2, 0, 0, 2]
+    assert kept.values.tolist() == hashes(["a c", "", "", "e f"]).values.tolist()
+
+
+def test_numbers_come_in_portions_as_they_come_at_once() -> None:
+    texts = ["1 22 333 4444 55555", "", f"6 {2**40} 8 9", "10 11 12 13 14 15 16"]
+    parts = [numbers for _, numbers in number_portions(texts, 2**50, LookupError)]
+    whole = whole_numbers(texts, 2**50, LookupError)
+    assert np.concatenate(parts).tolist() == whole.values.tolist()
+    assert sum(map(len, parts)) == 16
