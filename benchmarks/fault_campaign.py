@@ -32,6 +32,8 @@ from sandbox_job import wait_until
 
 GRACE = "20s"
 ROUNDS = 60  # sessions, at most
+EXPECTED = (0, 1, 4, -9)  # statuses: all is well, items are left, no host at all, killed
+WEIGHTS = (4, 4, 1, 4, 2, 2)  # of faults, in their order: what ends a session ends many chances
 AGENT = """
 import os, shutil, sys, time
 time.sleep(float(sys.argv[1]))
@@ -50,6 +52,7 @@ class Campaign:
         self.path = path
         self.session: RunningSession | None = None
         self.doubled: set[str] = set()
+        self.surprises: list[str] = []
         self.happened: Counter[str] = Counter()
         self._over = threading.Event()
         (path / "agent.py").write_text(AGENT)
@@ -75,6 +78,8 @@ class Campaign:
             self._heal()
             status = self.session.end()
             print(f"session {number}: status {status}, {left} faults left", flush=True)
+            if status not in EXPECTED:
+                self.surprises.append(f"session {number} ended with status {status}")
             if status == 0 and not left:
                 break
             if status == 0:  # all is done before the faults are: begin another run
@@ -103,14 +108,14 @@ class Campaign:
             "power": self._switch_off,
             "cable": self._cut,
         }
-        kind = self.random.choice(list(faults))
+        kind = self.random.choices(list(faults), WEIGHTS)[0]
         if not faults[kind](name):
             return 0
         self.happened[kind] += 1
         return 1
 
     def _kill(self, name: str, word: bytes, *, keeper: bool) -> bool:
-        """Kill a process of ours on a host; a keeper is one that has no controlling sshd."""
+        """Kill a process of ours on a host; a keeper is one that writes to its own log."""
         found = [pid for pid in self.hosts.pids(name) if _is_ours(pid, word, keeper=keeper)]
         if not found:
             return False
@@ -165,10 +170,15 @@ class Campaign:
             self.doubled.update(item for item, count in seen.items() if count > 1)
 
     def _verdict(self) -> list[str]:
-        wrong = [f"ran twice at the same time: {item}" for item in sorted(self.doubled)]
+        wrong = [*self.surprises]
+        wrong += [f"ran twice at the same time: {item}" for item in sorted(self.doubled)]
         wrong += self._wrong_with_run()
-        wait_until(lambda: not self.hosts.leftovers(), 60)
-        return wrong + [f"left behind: {each}" for each in self.hosts.leftovers()]
+        wait_until(lambda: not self._leftovers(), 60)
+        return wrong + [f"left behind: {each}" for each in self._leftovers()]
+
+    def _leftovers(self) -> list[str]:
+        """Return what is left, but for what a killed process had in /tmp just then."""
+        return [each for each in self.hosts.leftovers() if "/tmp/tmp" not in each]
 
     def _wrong_with_run(self) -> list[str]:
         if self.session is None:
@@ -194,7 +204,7 @@ def _is_ours(pid: int, word: bytes, *, keeper: bool) -> bool:
     try:
         if word not in Path(f"/proc/{pid}/cmdline").read_bytes():
             return False
-        return (Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")) is keeper
+        return (Path(f"/proc/{pid}/fd/1").readlink().name == ".keeper.log") is keeper
     except OSError:
         return False
 

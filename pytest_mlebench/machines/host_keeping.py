@@ -10,12 +10,14 @@ import contextlib
 import hashlib
 import json
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
 from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
@@ -68,8 +70,11 @@ class HostKeeping:
         return attempt
 
     def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
-        """Let a keeper do the work, and wait for its end."""
+        """Let a keeper do the work, and wait for its end; without a grace, do it here."""
         self._send_record(folder)
+        if self._posting.grace <= 0:
+            self._do(folder, work)
+            return False
         keeper.start_keeper(folder.path, work, grace=self._posting.grace)
         self._wait(folder)
         return True
@@ -129,6 +134,23 @@ class HostKeeping:
     def home(self, folder: Path) -> str:
         """Return where the folder of an attempt is, or will be, on the controller."""
         return str(Path(self._posting.run) / folder.relative_to(self._run.path))
+
+    def _do(self, folder: AttemptFolder, work: Callable[[], None]) -> None:
+        """Do the work, and show meanwhile what it does."""
+        over = threading.Event()
+
+        def show() -> None:
+            while not over.wait(TEND_SECONDS):
+                with contextlib.suppress(InfrastructureError, OSError):
+                    self._tend(folder)
+
+        thread = threading.Thread(target=show, name="mlebench-show", daemon=True)
+        thread.start()
+        try:
+            work()
+        finally:
+            over.set()
+            thread.join()
 
     def _wait(self, folder: AttemptFolder) -> None:
         stopping = self._link

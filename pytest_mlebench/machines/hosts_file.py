@@ -7,10 +7,15 @@ python = "/opt/mle/bin/python"     # has pytest-mlebench and pytest-xdist (defau
 data = "/data/mle"                 # its dataset store (default: what is usual there)
 folder = ".pytest-mlebench"        # for agents and runs, in the home folder unless absolute
 slots = "auto"                     # attempts at a time: a number, or what the leases allow
+
+[slurm.a100]                       # workers that Slurm starts, each in an allocation of its own
+srun = "--gres=gpu:1 -c36 --mem=440G --time=25:00:00"
+slots = 32                         # at most so many at a time
 """
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,14 +33,15 @@ class HostsFileError(ConfigError):
 
 @dataclass(frozen=True)
 class Machine:
-    """A host that attempts may run on."""
+    """A host that attempts may run on, or hosts that Slurm chooses."""
 
     name: str
-    ssh: tuple[str, ...]  # the words that ssh is given: options, and the host
+    ssh: tuple[str, ...]  # the words that ssh is given: options, and the host; none with Slurm
     python: str = "python3"
     data: str | None = None
     folder: str = FOLDER
     slots: int | None = None  # None: as many as the host itself finds
+    srun: tuple[str, ...] | None = None  # the words that srun is given, if Slurm starts the workers
 
     def __str__(self) -> str:
         return self.name
@@ -61,8 +67,13 @@ def read_hosts(path: Path) -> Machines:
         _machine(name, inner, options)
         for name, inner in (hosts.all_tables() if hosts is not None else {}).items()
     ]
+    pools = table.table("slurm", None)
+    for name, inner in (pools.all_tables() if pools is not None else {}).items():
+        machines.append(_pool(name, inner))
     if not machines and not table.is_wrong:
         table.refuse("hosts", "names no machine: write a table [hosts.NAME] for each")
+    if len({machine.name for machine in machines}) < len(machines):
+        table.refuse("slurm", "has a name that hosts has, too")
     table.finish()
     return Machines(path, tuple(machines), keepalive)
 
@@ -93,6 +104,22 @@ def _machine(name: str, table: Table, options: tuple[str, ...]) -> Machine:
         table.refuse("ssh", f"needs a name of letters, digits and ._-, given: {name!r}")
     data = table.text("data", None)
     return Machine(name, (*options, address), python, data, folder, _slots(table))
+
+
+def _pool(name: str, table: Table) -> Machine:
+    text = table.text("srun")
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as problem:
+        table.refuse("srun", f"cannot be split into words ({problem}), given: {text!r}")
+        words = ()
+    if "//" in text:
+        table.refuse("srun", f"must be without '//', given: {text!r}")
+    python = table.text("python", "python3")
+    folder = table.text("folder", str(Path.home() / FOLDER))
+    if not Path(folder).is_absolute():
+        table.refuse("folder", f"must be absolute, as all nodes see it, given: {folder!r}")
+    return Machine(name, (), python, table.text("data", None), folder, table.count("slots"), words)
 
 
 def _slots(table: Table) -> int | None:

@@ -64,6 +64,7 @@ class Membership:
     say: Callable[[str], None]
     look: Happening  # something else to be done every second
     wait_seconds: float  # for a machine to come back when none is there
+    job: str = "mlebench"  # the name of what Slurm is asked for
     slots: list[Slot] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -184,7 +185,7 @@ class Membership:
         self._ending.wait(pause)
         pause = FIRST_PAUSE
         while not self._ending.is_set():
-            spec = execnet_spec(slot.machine, self.machines.keepalive, slot.name)
+            spec = execnet_spec(slot.machine, self.machines.keepalive, slot.name, self.job)
             try:
                 gateway = self._manager.group.makegateway(execnet.XSpec(spec))
                 gateway._rinfo()  # asks the other side, once
@@ -240,8 +241,9 @@ class Membership:
                 self.elastic.await_member(slot, come=True)
             return
         self.look()
-        if any(slot.worker is not None for slot in self.slots):
-            self._alone_since = None
+        queued = [slot for slot in waiting if slot.machine.srun is not None and not slot.trouble]
+        if queued or any(slot.worker is not None for slot in self.slots):
+            self._alone_since = None  # whoever waits in the queue of Slurm may wait for days
             return
         now = time.monotonic()
         if self._alone_since is None:

@@ -16,7 +16,7 @@ class Posting:
     machine: str
     run: str  # the run's folder on the controller, which may be shared
     token: str  # in the run's folder there: whoever finds it shares the folder
-    grace: float  # seconds that an attempt outlives its connection
+    grace: float  # seconds that an attempt outlives its connection; 0: it does not
     silence: float  # seconds without a heartbeat, after which the controller is gone
     agent_sha256: str
     agent_size: int

@@ -1,9 +1,10 @@
-"""Reaching a machine by ssh: the words for the command, and a first look at what is there."""
+"""Reaching a machine by ssh or srun: the words for the command, and a first look at it."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -61,11 +62,21 @@ def ssh_words(machine: Machine, keepalive: float) -> list[str]:
     return [*words, *machine.ssh]
 
 
-def execnet_spec(machine: Machine, keepalive: float, name: str) -> str:
+def srun_words(machine: Machine, job: str) -> list[str]:
+    """Return the command that starts Python in an allocation of its own, by a name to cancel it."""
+    # without --unbuffered srun keeps what a worker says until it has a whole line (man srun)
+    options = ["--unbuffered", "--quiet", f"--job-name={job}", "--kill-on-bad-exit=1"]
+    return ["srun", *options, *(machine.srun or ()), machine.python]
+
+
+def execnet_spec(machine: Machine, keepalive: float, name: str, job: str = "mlebench") -> str:
     """Return the words with which execnet starts a worker on a machine."""
+    if machine.srun is not None:
+        start = ("popen", f"python={shlex.join(srun_words(machine, job))}")
+    else:
+        start = (f"ssh={' '.join(ssh_words(machine, keepalive))}", f"python={machine.python}")
     parts = (
-        f"ssh={' '.join(ssh_words(machine, keepalive))}",
-        f"python={machine.python}",
+        *start,
         f"chdir={machine.folder}",
         f"id={name}",
         "execmodel=main_thread_only",
@@ -77,18 +88,25 @@ def run_there(
     machine: Machine, keepalive: float, *words: str, data: bytes = b"", seconds: float | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command on a machine."""
-    command = ["ssh", *ssh_words(machine, keepalive), shlex.join(words)]
+    if machine.srun is None:
+        command = ["ssh", *ssh_words(machine, keepalive), shlex.join(words)]
+    else:
+        command = list(words)  # the nodes see what we see; to ask one would mean to wait for it
     return subprocess.run(command, input=data, capture_output=True, timeout=seconds, check=False)
 
 
 def look_at(machine: Machine, keepalive: float, expected: dict[str, str]) -> Look:
     """Look whether a machine can be reached and has what a session needs, in these versions."""
+    if machine.srun is not None and shutil.which("srun") is None:
+        return Look(machine, ("needs srun, which is not here: run pytest where Slurm is",))
     words = (machine.python, "-c", _LOOK, machine.folder, *PACKAGES)
     began = time.time()
     try:
         done = run_there(machine, keepalive, *words, seconds=LOOK_SECONDS)
     except subprocess.TimeoutExpired:
         return Look(machine, (f"does not answer within {LOOK_SECONDS} s",))
+    except OSError as problem:
+        return Look(machine, (f"cannot run {machine.python}: {problem.strerror}",))
     if done.returncode != 0:
         return Look(machine, (_why(machine, done),))
     try:
@@ -108,7 +126,7 @@ def at_once(machines: Iterable[Machine], look: Callable[[Machine], T]) -> list[T
 def _why(machine: Machine, done: subprocess.CompletedProcess[bytes]) -> str:
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines()]
     said = next((line for line in reversed(lines) if line), f"exit status {done.returncode}")
-    if done.returncode == 255:  # of ssh itself (man ssh)
+    if done.returncode == 255 or done.returncode < 0:  # of ssh itself (man ssh), or it was killed
         return f"cannot be reached: {said}"
     if done.returncode == 127:  # of a shell that knows no such command
         return f"has no {machine.python}: run pytest-mlebench hosts setup"

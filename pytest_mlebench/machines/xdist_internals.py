@@ -206,6 +206,11 @@ class ElasticSession:
         """Tell whether the workers have been told to end."""
         return bool(self._session.shuttingdown)
 
+    def hand_out(self) -> None:
+        """Give items to workers that wait, if the session is that far."""
+        if self._session.sched is not None and self.scheduler.collection is not None:
+            self.scheduler.schedule()
+
     def end(self) -> None:
         """Let the session end with what has been run."""
         self._session.triggershutdown()

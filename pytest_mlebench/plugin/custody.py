@@ -83,7 +83,7 @@ class Custody:
         ]
         for key, held in list(self._held.items()):
             if key in lost:
-                self._give_up(key, f"{machine} was lost, and the attempt with it")
+                self.give_up(key, f"{machine} was lost, and the attempt with it")
             elif held.machine == machine and held.attempt in there:
                 self._held[key] = replace(held, until=None)
         return lost
@@ -93,7 +93,7 @@ class Custody:
         now = time.monotonic()
         over = [key for key, held in self._held.items() if held.until and held.until < now]
         for key in over:
-            self._give_up(key, f"{self._held[key].machine} was lost for longer than the grace")
+            self.give_up(key, f"{self._held[key].machine} was lost for longer than the grace")
         return over
 
     def resume(self) -> None:
@@ -115,7 +115,7 @@ class Custody:
         runs = [run for seed in self._run.seeds() for run in read_attempts(seed)]
         return [run for run in runs if run.phase in _NOT_OVER and run.record.conditions.machine]
 
-    def _give_up(self, key: ItemKey, why: str) -> None:
+    def give_up(self, key: ItemKey, why: str) -> None:
         """Write down that an attempt has ended without a result."""
         held = self._held.pop(key)
         for run in read_attempts(self._run.seed(key.competition, key.seed)):

@@ -6,6 +6,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,13 @@ from pytest_mlebench._references import referenced_names
 from pytest_mlebench._units import show_duration
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.machines.hosts_file import Machines
+from pytest_mlebench.machines.hosts_file import Machine, Machines
 from pytest_mlebench.machines.link import BEAT, tell
 from pytest_mlebench.machines.packing import Package, pack_agent
 from pytest_mlebench.machines.posting import KEY, Posting
-from pytest_mlebench.machines.ssh import at_once, look_at, own_versions
+from pytest_mlebench.machines.slurm import SPARE_SECONDS, cancel, time_of
+from pytest_mlebench.machines.ssh import Look, at_once, look_at, own_versions
+from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
@@ -103,10 +106,12 @@ class Fleet(Distribution):
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Stop connecting and beating."""
+        """Stop connecting and beating, and take back what Slurm was asked for."""
         self._over.set()
         if self._members is not None:
             self._members.end()
+            if self._pools:
+                cancel(self._job)
         super().pytest_unconfigure()
 
     def say(self, text: str) -> None:
@@ -131,6 +136,9 @@ class Fleet(Distribution):
         """Leave an item with the machine that may still have its attempt; else count the loss."""
         key = self.log.key_of(nodeid)
         if key is None or self._custody.machine_of(key) != worker.machine:
+            return super().is_lost(nodeid, worker)
+        if worker.mle_slot.machine.srun is not None:  # Slurm ends what was in the allocation
+            self._custody.give_up(key, f"the allocation of {worker.machine} was lost")
             return super().is_lost(nodeid, worker)
         self._losses[f"{nodeid} goes on"] += 1
         return self._losses[f"{nodeid} goes on"] >= RECONNECTIONS
@@ -160,6 +168,15 @@ class Fleet(Distribution):
         return {**super().answers(), **desk, **own}
 
     @property
+    def _pools(self) -> list[Machine]:
+        return [machine for machine in self.machines.machines if machine.srun is not None]
+
+    @property
+    def _job(self) -> str:
+        """Return the name of this run's jobs, which no other run has."""
+        return f"mlebench-{self._token[:16]}"
+
+    @property
     def _custody(self) -> Custody:
         if self._desk is None:
             raise RuntimeError("the run is not open")
@@ -171,6 +188,7 @@ class Fleet(Distribution):
             self.machines.machines,
             lambda machine: look_at(machine, self.machines.keepalive, versions),
         )
+        looks = [replace(each, problems=(*each.problems, *self._too_short(each))) for each in looks]
         problems = [f"{each.machine}: {text}" for each in looks for text in each.problems]
         self._reachable = {each.machine.name for each in looks if not each.problems}
         if problems and (self.session.settings.hosts_missing == "fail" or not self._reachable):
@@ -178,6 +196,17 @@ class Fleet(Distribution):
             head = f"{self.machines.path}: {count} of {len(looks)} hosts cannot take part:"
             raise pytest.UsageError("\n  ".join((head, *problems)))
         self.session.notes += [f"host {problem}" for problem in problems]
+
+    def _too_short(self, look: Look) -> list[str]:
+        """Refuse an allocation that ends before an agent may have ended."""
+        asked = time_of(look.machine.srun or ())
+        needed = max(limits.time_seconds for limits in distinct_limits(self.session))
+        if asked is None or asked >= needed + SPARE_SECONDS:
+            return []
+        return [
+            f"--time of {show_duration(asked)} is shorter than the time limit of "
+            f"{show_duration(needed)} and {show_duration(SPARE_SECONDS)} for what comes beside it"
+        ]
 
     def _begin(self, manager: Any, putevent: Any) -> list[Any]:
         """Connect to the machines; called by xdist when the run's folder is open."""
@@ -197,10 +226,13 @@ class Fleet(Distribution):
             say=self.say,
             look=self._look_around,
             wait_seconds=settings.grace,
+            job=self._job,
         )
         threading.Thread(target=self._beat, name="mlebench-beat", daemon=True).start()
         warn = settings.hosts_missing == "warn"
-        workers = self._members.begin(manager, putevent, self._reachable, warn=warn)
+        # who waits in the queue of Slurm is not waited for
+        expected = self._reachable - {each.name for each in self._pools}
+        workers = self._members.begin(manager, putevent, expected, warn=warn)
         self._refuse_different_images(manager)
         return workers
 
@@ -215,11 +247,12 @@ class Fleet(Distribution):
 
     def _posting(self, machine: str) -> Posting:
         agent, settings = self.session.agent, self.session.settings
+        in_slurm = machine in {each.name for each in self._pools}
         return Posting(
             machine=machine,
             run=str(settings.run_path.absolute()),
             token=self._token,
-            grace=settings.grace,
+            grace=0.0 if in_slurm else settings.grace,
             silence=self.machines.keepalive,
             agent_sha256=self._package.sha256,
             agent_size=len(self._package.data),
@@ -251,8 +284,8 @@ class Fleet(Distribution):
             if self._losses[nodeid] >= LOSSES:
                 lost = SimpleNamespace(gateway=SimpleNamespace(id="of a lost host"))
                 elastic.give_up(nodeid, lost)
-        if keys and elastic is not None and elastic.scheduler.collection is not None:
-            elastic.scheduler.schedule()
+        if keys and elastic is not None:
+            elastic.hand_out()
 
     def _item_of(self, worker: Any) -> ItemKey | None:
         scheduler = None if self._elastic is None else self._elastic.scheduler

@@ -23,13 +23,13 @@ BOOTED = ("sshd", "unshare", "bash", "ip")
 # an agent that waits until the test lets it go on; it finds the test at the other end of the cable
 WAITING = """
 import os, shutil, socket, sys, time
-network, port = sys.argv[1:]
+port, *addresses = sys.argv[1:]
 print("hello", flush=True)
 
 def may_go():
-    for host in range(1, 10):
+    for address in addresses:
         try:
-            with socket.create_connection((f"10.{network}.{host}.1", int(port)), 5) as gate:
+            with socket.create_connection((address, int(port)), 5) as gate:
                 gate.sendall(os.environ["COMPETITION_ID"].encode() + b"\\n")
                 return gate.recv(10) == b"go"
         except OSError:
@@ -64,6 +64,12 @@ class _Guard(socketserver.StreamRequestHandler):
         competition = self.rfile.readline().decode().strip()
         gates = self.server.open  # type: ignore[attr-defined]  # a Gate
         self.wfile.write(b"go" if gates & {"all", competition} else b"wait")
+
+
+def write_waiting_agent(path: Path, port: int, *addresses: str) -> str:
+    """Write the waiting agent to a folder, and return the option that names it."""
+    (path / "waiting.py").write_text(WAITING)
+    return f"--mle-agent=python waiting.py {port} {' '.join(addresses)}"
 
 
 class HostMachines:
@@ -106,8 +112,8 @@ class HostMachines:
 
     def waiting_agent(self, path: Path) -> str:
         """Write the waiting agent to a folder, and return the option that names it."""
-        (path / "waiting.py").write_text(WAITING)
-        return f"--mle-agent=python waiting.py {self.network} {self.gate.port}"
+        addresses = [f"10.{self.network}.{name[1:]}.1" for name in self.names]
+        return write_waiting_agent(path, self.gate.port, *addresses)
 
     def clear(self) -> None:
         """Remove what the last test left on the disks, and bring back who is away."""

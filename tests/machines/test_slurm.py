@@ -1,0 +1,137 @@
+"""Workers that Slurm starts, each in an allocation of its own; on a real Slurm of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from host_machines import TWO, Gate, RunningSession, write_waiting_agent
+from sandbox_job import wait_until
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm"
+REQUIRED = "MLEBENCH_REQUIRE_SLURM"  # CI sets it: a test that skips there is a failure
+
+Start = Callable[..., RunningSession]
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Slurm of two nodes with two GPUs each, for the tests of one process at a time."""
+    lacking = [name for name in ("slurmctld", "slurmd", "munged") if shutil.which(name) is None]
+    problem = f"needs {', '.join(lacking)}" if lacking else ""
+    if os.getuid() != 0:
+        problem = "only root can start Slurm"
+    if problem:
+        verdict = pytest.fail if os.environ.get(REQUIRED) else pytest.skip
+        verdict(problem)
+    environment = os.environ | {"MLEBENCH_SLURM_DIR": str(tmp_path_factory.mktemp("slurm"))}
+    with FileLock("/tmp/mlebench-slurm.lock"):  # its ports can be taken once
+        output = subprocess.run(
+            [SCRIPT, "start"], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        os.environ["SLURM_CONF"] = output.strip().partition("=")[2]
+        yield
+        del os.environ["SLURM_CONF"]
+        subprocess.run([SCRIPT, "stop"], env=environment, check=True)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """What holds the agents back."""
+    gate = Gate()
+    yield gate
+    gate.shutdown()
+    gate.server_close()
+
+
+@pytest.fixture
+def agent(gate: Gate, tmp_path: Path) -> str:
+    """An agent that waits until it is let go."""
+    return write_waiting_agent(tmp_path, gate.port, "127.0.0.1")
+
+
+def write_toml(path: Path, srun: str = "--gres=gpu:1 -c2 --time=2:00:00", slots: int = 2) -> str:
+    folder = path / "nodes"
+    lines = ["[slurm.pool]", f'srun = "{srun}"', f'python = "{sys.executable}"']
+    lines += [f'folder = "{folder}"', f"slots = {slots}"]
+    (path / "hosts.toml").write_text("\n".join(lines))
+    return "--mle-hosts=hosts.toml"
+
+
+def jobs() -> list[str]:
+    """Return the ids of all jobs that Slurm has, running or waiting."""
+    command = ["squeue", "--noheader", "--format=%A"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def scancel() -> None:
+    subprocess.run(["scancel", max(jobs(), key=int)], check=True)
+
+
+def preempt() -> None:
+    """Ask for all of one node with a higher priority."""
+    command = ["srun", "-p", "urgent", "-w", "n1", "--exclusive", "true"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def test_attempts_run_in_allocations_of_their_own(
+    slurm: None, agent: str, gate: Gate, start: Start, tmp_path: Path
+) -> None:
+    session = start(agent, write_toml(tmp_path), *TWO)
+    running = session.wait_for_running(2)
+    assert set(running.values()) == {"pool"}
+    assert len(jobs()) == 2
+    gate.open.add("all")
+    assert session.end() == 0, session.text
+    assert [record["phase"] for record in session.records().values()] == ["graded"] * 2
+    assert wait_until(lambda: jobs() == [], 60)
+
+
+@pytest.mark.parametrize("take", [scancel, preempt])
+def test_an_item_whose_allocation_is_taken_away_is_tried_again(
+    slurm: None,
+    agent: str,
+    gate: Gate,
+    start: Start,
+    tmp_path: Path,
+    take: Callable[[], None],
+) -> None:
+    session = start(agent, write_toml(tmp_path, "-w n1 --time=2:00:00", 1), TWO[0])
+    ((name, _),) = session.wait_for_running(1).items()
+    take()
+    session.wait_for_text("pool is lost")
+    again = name.replace("attempt1", "attempt2")
+    assert wait_until(lambda: again in session.running(), 240), session.text
+    gate.open.add("all")
+    assert session.end() == 0, session.text
+    phases = {name: record["phase"] for name, record in session.records().items()}
+    assert phases == {name: "error", again: "graded"}
+
+
+def test_an_allocation_that_is_too_short_is_refused(
+    slurm: None, agent: str, start: Start, tmp_path: Path
+) -> None:
+    session = start(agent, write_toml(tmp_path, "--time=20"), TWO[0])
+    assert session.end() == pytest.ExitCode.USAGE_ERROR
+    assert (
+        "  pool: --time of 20m is shorter than the time limit of 10m and 15m for what comes "
+        "beside it" in session.text
+    )
+
+
+def test_an_interrupt_takes_back_what_was_asked_for(
+    slurm: None, agent: str, start: Start, tmp_path: Path
+) -> None:
+    session = start(agent, write_toml(tmp_path, "-w n1 --exclusive --time=2:00:00"), TWO[0])
+    session.wait_for_running(1)
+    assert wait_until(lambda: len(jobs()) == 2, 60)  # one runs, one waits for the whole node
+    session.process.send_signal(signal.SIGINT)
+    assert session.end() == pytest.ExitCode.INTERRUPTED
+    assert wait_until(lambda: jobs() == [], 60)
