@@ -99,10 +99,12 @@ def test_never_preparing_says_how_to_prepare(
 def test_a_local_competition_without_raw_files_says_where_to_put_them(
     tmp_path: Path, make_competition: MakeCompetition
 ) -> None:
+    competition = make_competition(source="local")
     with pytest.raises(DatasetError) as caught:
-        Store(tmp_path / "data").ensure(make_competition(source="local"))
+        Store(tmp_path / "data").ensure(competition)
     assert str(caught.value) == (
-        f"tiny: no raw files: put them into {tmp_path / 'data' / 'tiny' / 'raw'}, "
+        f"tiny: no raw files: put them into {competition.folder / 'raw'} or "
+        f"{tmp_path / 'data' / 'tiny' / 'raw'}, "
         "or name the folder that has them with pytest-mlebench prepare --from DIR"
     )
 
