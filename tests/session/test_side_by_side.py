@@ -13,7 +13,7 @@ from plugin_session import Session
 from pytest_mlebench.limits import host_cpus, host_memory
 
 TWO = ("--mle-competition=demo-digits", "--mle-competition=demo-wine-cultivars")
-MOST = f"--mle-memory={host_memory() // 3 * 2}"
+MOST = f"--mle-memory={host_memory() // 3 * 2}B"
 HALF = f"--mle-cpus={host_cpus() / 2}"
 
 SLEEPING = """
