@@ -60,7 +60,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 def generate_rides(raw: Path, scale: float) -> None:
-    count = int(2_000_000 * scale)
+    count = int(4_000_000 * scale)
     write_rides(raw / "train.csv", count)
     (raw / "GCP-Coupons-Instructions.rtf").write_text("none")
 
@@ -140,7 +140,7 @@ def split_retinas(raw: Path, public: Path, private: Path) -> None:
 
 
 def generate_breaths(raw: Path, scale: float) -> None:
-    breaths = int(20_000 * scale)
+    breaths = int(40_000 * scale)
     draw = np.random.default_rng(0)
     steps = 80
     rows = breaths * steps
@@ -208,7 +208,7 @@ def split_seedlings(raw: Path, public: Path, private: Path) -> None:
 
 
 def generate_sheets(raw: Path, scale: float) -> None:
-    count = int(200_000 * scale)
+    count = int(100_000 * scale)
     categories = max(1, count // 50)
     annotations, images = [], []
     for number in range(count):
@@ -340,8 +340,8 @@ def generate_icebergs(raw: Path, scale: float) -> None:
         return {"id": f"{number:08x}", **both}
 
     quick = [{"id": py7zr.FILTER_LZMA2, "preset": 0}]
-    test = [image(number) for number in range(int(100 * scale))]
-    train = [{**image(number), "is_iceberg": number % 2} for number in range(int(200 * scale))]
+    test = [image(number) for number in range(int(50 * scale))]
+    train = [{**image(number), "is_iceberg": number % 2} for number in range(int(100 * scale))]
     for name, records in (("train.json", train), ("test.json", test)):
         (raw / name).write_text(json.dumps(records))
         with py7zr.SevenZipFile(raw / f"{name}.7z", "w", filters=quick) as archive:

@@ -8,8 +8,8 @@ COCO metadata, members of a zip, 7z archives, and lines of a text. For each a ra
 then both sides prepare it, one after the other, each in a process of its own; what they make is
 compared. The straightforward sequence is what one writes with pandas, scikit-learn, json, zipfile,
 py7zr and shutil. Memory is that of a process and its children, libraries included; bytes are those
-sent to the disk. It takes about two minutes on two idle cores; ``--scale 2`` shows more of what
-large files gain. The exit status is 1 if a bound is missed.
+sent to the disk. It takes two to three minutes on two idle cores; a larger scale shows more of
+what large files gain. The exit status is 1 if a bound is missed.
 
 With ``--large`` a csv file of so many rides is generated and split, and the memory that this takes
 is compared with its bound: 1.5 GB, and 16 bytes for each row.
