@@ -122,3 +122,20 @@ def test_when_all_hosts_are_gone_the_session_ends_with_a_line_that_resumes_it(
     hosts.let_go()
     again = start(agent, option, log="again")
     assert again.end() == 0, again.text
+
+
+def test_a_resumed_session_learns_from_a_host_that_its_attempt_is_gone(
+    hosts: HostMachines, agent: str, start: Start, tmp_path: Path
+) -> None:
+    option = hosts.write_toml(tmp_path / "hosts.toml")
+    session = start(agent, option, TWO[0])
+    ((name, machine),) = session.wait_for_running(1).items()
+    session.process.kill()
+    session.process.wait()
+    hosts.do("kill", machine)
+    hosts.do("back", machine)
+    hosts.let_go()
+    again = start(agent, option, log="again")
+    assert again.end() == 0, again.text
+    assert phases(again) == {name: "error", name.replace("attempt1", "attempt2"): "graded"}
+    assert hosts.leftovers() == []
