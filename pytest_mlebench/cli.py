@@ -105,6 +105,10 @@ COMMANDS = {
         "build the base image for agents in containers",
         "pytest_mlebench.commands.build_image",
     ),
+    "view": (
+        "look at runs in a browser, also while they go on",
+        "pytest_mlebench.commands.view",
+    ),
     "clean": (
         "remove what killed sessions left: workspaces, leases, containers",
         "pytest_mlebench.commands.clean",

@@ -25,6 +25,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 # control characters, and marks that turn the direction of writing
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
+FROM_SERVER = "default-src 'none'; base-uri 'none'; form-action 'self'; connect-src 'self'"
+SCRIPT = "script.js"  # of a report
 
 
 def render(report: Report, folder: Path | None = None) -> str:
@@ -36,16 +38,22 @@ def render(report: Report, folder: Path | None = None) -> str:
     return fill("report.html", view=view, filters=filters(view), board=board, report=report)
 
 
-def fill(template: str, **values: Any) -> str:
+def page_policy(script: str = SCRIPT) -> str:
+    """Return what a page with a script may do: run that, and ask whoever served it, if anybody."""
+    policy = NOTHING if script == SCRIPT else FROM_SERVER
+    style, code = _asset("style.css"), _asset(script)
+    return f"{policy}; style-src {_checksum(style)}; script-src {_checksum(code)}"
+
+
+def fill(template: str, script: str = SCRIPT, **values: Any) -> str:
     """Return a template filled with values, each escaped, around the page's style and script."""
     from markupsafe import Markup  # late on purpose: only where a page is written
 
-    style, script = _asset("style.css"), _asset("script.js")
-    policy = f"{NOTHING}; style-src {_checksum(style)}; script-src {_checksum(script)}"
+    style, code = _asset("style.css"), _asset(script)
     return (
         environment()
         .get_template(template)
-        .render(**values, style=Markup(style), script=Markup(script), policy=policy)
+        .render(**values, style=Markup(style), script=Markup(code), policy=page_policy(script))
     )
 
 

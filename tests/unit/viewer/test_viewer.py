@@ -1,0 +1,205 @@
+"""The viewer: what it shows, and everything it must not."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attempt_folders import write_attempt, write_run
+from command_line import complaint
+from viewers import RunningViewer, serving
+
+from pytest_mlebench.grade import Grade
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.medals import Medal
+from pytest_mlebench.sandbox import Ending
+
+DIGITS = "demo-digits"
+SECRET = "the answers"
+HOSTILE = "<script>document.title='owned'</script>"
+
+
+def gold(competition: str) -> Grade:
+    return Grade(
+        competition, 0.97, Medal.GOLD, True, 99.0, True, None, 0.9, 0.8, 0.7, 0.5, False, 240
+    )
+
+
+def over(folder: RunFolder, seed: int) -> None:
+    ending = Ending("exited", 0, 60.0)
+    run = write_attempt(folder, DIGITS, seed, "graded", grade=gold(DIGITS), ending=ending)
+    (run.folder / "run.log").write_text(f"done\n{HOSTILE}\n")
+    (run.folder / "submission.csv").write_text("id,y\n")
+    (run.folder / "artefacts").mkdir()
+    (run.folder / "artefacts" / "page.html").write_text(HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs that are over and one that goes on, and traps all around."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.txt").write_text(SECRET)
+    root = outside / "runs"
+    for name in ("first", "second"):
+        folder = write_run(root / name, (DIGITS, 0))
+        over(folder, 0)
+    folder = write_run(root / "going", (DIGITS, 0), (DIGITS, 1))
+    over(folder, 0)
+    run = write_attempt(folder, DIGITS, 1, "running", ending=None)
+    (run.folder / "run.log").write_text(f"epoch 1\n{HOSTILE}\n")
+    attempt = root / "first" / DIGITS / "seed0" / "attempt1"
+    (attempt / "link.txt").symlink_to(outside / "secret.txt")
+    (attempt / "way").symlink_to(outside)
+    (root / "linked").symlink_to(root / "first")
+    (root / "first" / ".hidden").write_text(SECRET)
+    os.mkfifo(attempt / "fifo")
+    with (attempt / "big.log").open("wb") as file:
+        file.truncate(5 * 10**9)  # a hole: five gigabytes that take no room
+        file.seek(0, os.SEEK_END)
+        file.write(b"the last line\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def viewer(runs: Path) -> Iterator[RunningViewer]:
+    """A viewer of that folder."""
+    with serving(runs) as viewer:
+        yield viewer
+
+
+def test_all_runs_are_listed_with_progress_and_rates(viewer: RunningViewer) -> None:
+    answer = viewer.get("/")
+    assert answer.status == 200
+    for text in ("first", "second", "going", "1 of 2 over, 1 gold", "100.00", "mine"):
+        assert text in answer.text
+    assert "linked" not in answer.text
+
+
+def test_a_run_has_its_report_and_the_report_its_files(viewer: RunningViewer) -> None:
+    report = viewer.get("/run/first/report.html")
+    assert report.status == 200
+    assert f'href="./{DIGITS}/seed0/attempt1/run.log"' in report.text
+    log = viewer.get(f"/run/first/{DIGITS}/seed0/attempt1/run.log")
+    assert log.text.startswith("done\n")
+    assert log.headers["Content-Type"].startswith("text/plain")
+
+
+def test_folders_are_listed_without_links(viewer: RunningViewer) -> None:
+    listing = viewer.get(f"/run/first/{DIGITS}/seed0/attempt1/")
+    assert "run.log" in listing.text
+    assert "link.txt" not in listing.text
+    moved = viewer.get(f"/run/first/{DIGITS}/seed0/attempt1")
+    assert (moved.status, moved.headers["Location"]) == (302, "attempt1/")
+
+
+def test_a_file_of_an_agent_is_never_a_page(viewer: RunningViewer) -> None:
+    answer = viewer.get(f"/run/first/{DIGITS}/seed0/attempt1/artefacts/page.html")
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+ATTEMPT = f"/run/first/{DIGITS}/seed0/attempt1"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/run/first/../../secret.txt",
+        "/run/first/%2e%2e/%2e%2e/secret.txt",
+        "/run/first/..%2f..%2fsecret.txt",
+        "/run/../secret.txt",
+        "/run/%2e%2e/",
+        "/run/first/%00",
+        "/run/first//etc/passwd",
+        "/run/first/.hidden",
+        f"{ATTEMPT}/link.txt",
+        f"{ATTEMPT}/way/secret.txt",
+        f"{ATTEMPT}/fifo",
+        "/run/linked/report.html",
+        "/run/linked/run.json",
+        "/run/absent/",
+        "/run/absent/events",
+        "/secret.txt",
+    ],
+)
+def test_no_path_leads_out_of_the_folder(viewer: RunningViewer, path: str) -> None:
+    answer = viewer.get(path)
+    assert answer.status == 404
+    assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1"])
+def test_a_foreign_host_is_refused(viewer: RunningViewer, host: str) -> None:
+    answer = viewer.get("/", host=host)
+    assert answer.status == 421
+    assert "first" not in answer.text
+    assert viewer.get("/", host=f"localhost:{viewer.port}").status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/run/first/", "/run/first/report.html", "/nothing"])
+def test_every_answer_has_a_strict_policy(viewer: RunningViewer, path: str) -> None:
+    headers = viewer.get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_there_is_nothing_to_write_to(viewer: RunningViewer, method: str) -> None:
+    assert viewer.get("/run/first/run.json", method=method).status == 405
+
+
+def test_of_a_huge_log_the_end_is_shown(viewer: RunningViewer) -> None:
+    answer = viewer.get(f"{ATTEMPT}/big.log")
+    assert answer.text.endswith("the last line\n")
+    assert len(answer.text) <= 2**20
+    assert answer.headers["X-Shown"] == f"{2**20} of {5 * 10**9 + 14} bytes"
+
+
+def test_runs_are_compared_two_or_over_a_budget(viewer: RunningViewer) -> None:
+    two = viewer.get("/compare?run=first&run=second")
+    assert "rates in percent on the 1 competitions that both have" in two.text
+    three = viewer.get("/compare?run=first&run=second&run=going&by=seeds")
+    assert "Holm" in three.text
+    assert "<svg" in three.text
+    for path in ("/compare", "/compare?run=first", "/compare?run=first&run=second&by=x"):
+        assert viewer.get(path).status == 400
+    assert viewer.get("/compare?run=first&run=../secret").status == 404
+
+
+def test_a_run_that_changes_is_followed(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "runs" / "live", (DIGITS, 0))
+    run = write_attempt(folder, DIGITS, 0, "running", ending=None)
+    (run.folder / "run.log").write_text("epoch 1\n")
+    with serving(tmp_path / "runs") as viewer:
+        events = viewer.events("/run/live/events")
+        first = json.loads(next(events))
+        assert [one["log"] for one in first["running"]] == [["epoch 1"]]
+        assert first["over"] is False
+        run.enter("graded", grade=gold(DIGITS), ending=Ending("exited", 0, 60.0))
+        last = [json.loads(event) for event in events][-1]  # the stream ends with the run
+        assert (last["over"], last["running"]) == (True, [])
+        assert last["status"] == "1 of 1 over, 1 gold"
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write_run(runs / "good", (DIGITS, 0))
+    write_run(runs / "bad", (DIGITS, 0)).plan.write_text("{")
+    with serving(runs) as viewer:
+        text = viewer.get("/").text
+        assert "good" in text
+        assert "cannot be read" in text
+        assert viewer.get("/run/bad/").status == 400
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert complaint("view", tmp_path / "none").endswith("give the one of --mle-runs-dir")
+    assert "--port must be from 0 to 65535" in complaint("view", tmp_path, "--port=70000")
