@@ -4,6 +4,7 @@ MlebenchError
 ├── ConfigError              a wrong option, file or name: the user's to fix, before anything runs
 │   ├── ConfigErrors         several of them, found in one look
 │   ├── HostTooSmall         limits that are more than the host of the attempts has
+│   ├── WallMissing          --mle-require-walls, and a wall of the sandbox is not there
 │   ├── UnknownName          no such competition, split, metric or agent; suggests near names
 │   ├── CompetitionFileError a broken ``competition.toml`` or competition folder
 │   └── AgentFileError       a broken ``agent.toml``, ``[tool.mlebench]`` table or ``config.yaml``
@@ -43,6 +44,10 @@ class ConfigErrors(ConfigError):
 
 class HostTooSmall(ConfigError):
     """Name a limit that is more than the host has."""
+
+
+class WallMissing(ConfigError):
+    """Name a wall that is required and not there."""
 
 
 class UnknownName(ConfigError):

@@ -31,7 +31,7 @@ DIFFERENCES = ROOT / "docs" / "differences.md"
 def options() -> str:
     """Return the options as a Markdown table."""
     rows = ["| option | meaning |", "|---|---|"]
-    rows += [f"| `{o.flag}={o.metavar}` | {o.help} |".replace("|LEVEL", "LEVEL") for o in OPTIONS]
+    rows += [f"| `{o.usage}` | {o.help} |".replace("|LEVEL", "LEVEL") for o in OPTIONS]
     return "\n".join(rows) + "\n"
 
 

@@ -10,6 +10,15 @@ from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import MlebenchError
 from pytest_mlebench.grade import Grade, Snapshot, grade_submission, no_submission
 
+_STOPPED = {
+    "time-limit": "it was stopped at the time limit",
+    "memory-limit": "it was stopped at the memory limit",
+    "disk-limit": "it was stopped at the limit of disk space, or filled the disk",
+    "files-limit": "it was stopped at the limit of files, or used up the disk's inodes",
+    "process-limit": "it was stopped at the limit of processes",
+    "sandbox-lost": "its sandbox was lost while it ran, which is no reason for another try",
+}
+
 
 def grade_run(run: Run, dataset: Dataset) -> Grade:
     """Return the grade of a finished attempt, recorded before it is returned."""
@@ -54,10 +63,8 @@ def _graded_snapshots(run: Run, dataset: Dataset) -> tuple[Snapshot, ...]:
 def _why_nothing(record: AttemptRecord, log: str) -> str:
     ending = record.ending
     problem = (ending and ending.problem) or "the agent left no submission.csv"
-    if ending is not None and ending.reason == "time-limit":
-        return f"{problem}; it was stopped at the time limit"
-    if ending is not None and ending.reason == "memory-limit":
-        return f"{problem}; it was stopped at the memory limit"
+    if ending is not None and ending.reason in _STOPPED:
+        return f"{problem}; {_STOPPED[ending.reason]}"
     if ending is not None and ending.exit_code:
         return f"{problem}; it ended with exit code {ending.exit_code}, see {log}"
     return problem

@@ -47,6 +47,7 @@ class Plan:
     description: str = "ours"
     code_salt: str = ""  # what code names of competitions are made with
     verify: bool = True
+    require_walls: bool = False
     identity: Identity | None = None  # None where a fixture brings the agent
     expected: tuple[ItemKey, ...] = ()
     disclosure: Disclosure = field(default_factory=Disclosure)
@@ -100,6 +101,7 @@ class Plan:
             description=table.text("description", "ours"),
             code_salt=table.text("code_salt", ""),
             verify=table.flag("verify", True),
+            require_walls=table.flag("require_walls", False),
             identity=None if (facts := _texts(table, "identity")) is None else Identity(facts),
             expected=keys,
             disclosure=disclosure,

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.identity import Identity
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
@@ -255,7 +255,11 @@ class Run:
         data = redact(record.to_dict(), self._secrets)
         path = AttemptFolder(self.folder).record
         self.record = AttemptRecord.from_dict(data, str(path)) if self._secrets else record
-        write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        try:
+            write_text(path, text)
+        except OSError as error:
+            raise SandboxError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def read_attempt(folder: Path) -> Run | None:

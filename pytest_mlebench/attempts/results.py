@@ -246,6 +246,7 @@ def disclose(base: Disclosure, tries: Tries) -> Disclosure:
         ),
         image=_all(ending.image for ending in endings),
         sandbox=_all(each.sandbox for each in conditions),
+        walls=_all(" ".join(ending.walls) for ending in endings),
         network=_all(each.network for each in conditions),
         models=_all(each.models for each in conditions),
         budget=_all(each.budget for each in conditions),

@@ -114,9 +114,11 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
     """Return the finished attempt, made now unless the very same has been made already."""
     from filelock import FileLock  # late on purpose: only when an agent runs
 
-    folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    circumstances.keeping.prepare(folder)
-    with FileLock(folder.lock):  # two tests may want the same attempt at the same time
+    with _writing(folder.path):
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        circumstances.keeping.prepare(folder)
+        held = FileLock(folder.lock).acquire()
+    with held:  # two tests may want the same attempt at the same time
         known = read_attempts(folder)
         for run in reversed(known):
             if run.is_over and attempt.has_been(run.record):
@@ -188,7 +190,8 @@ def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances)
     from pytest_mlebench.host.hardware import host_hardware  # late on purpose: only with an agent
 
     place = circumstances.keeping.next_attempt(folder)
-    place.path.mkdir(mode=0o700)
+    with _writing(folder.path):
+        place.path.mkdir(mode=0o700)
     record = AttemptRecord(
         competition=attempt.dataset.competition.id,
         seed=attempt.seed,
@@ -264,14 +267,26 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
                 ending = attempt.sandbox.run(metered_job)
         head = _submission_head(run.submission, attempt.agent.secrets())
         run.enter("collected", ending=ending, submission_head=head)
-    except InfrastructureError as error:
-        run.enter("error", error=str(error))
-        raise
-    except OSError as error:
-        problem = f"cannot write {run.folder}: {error.strerror or error}"
-        with contextlib.suppress(OSError):  # the disk that spoilt the attempt may not take this
+    except (InfrastructureError, OSError) as error:
+        problem = _cannot_write(run.folder, error) if isinstance(error, OSError) else str(error)
+        with contextlib.suppress(SandboxError):  # the disk that spoilt the attempt may not take it
             run.enter("error", error=problem)
-        raise SandboxError(problem) from error
+        if isinstance(error, OSError):
+            raise SandboxError(problem) from error
+        raise
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Tell of a disk that takes nothing in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(_cannot_write(folder, error)) from error
+
+
+def _cannot_write(folder: Path, error: OSError) -> str:
+    return f"cannot write {folder}: {error.strerror or error}"
 
 
 def _submission_head(submission: Path, secrets: Iterable[str]) -> tuple[str, ...]:

@@ -152,11 +152,11 @@ def _walls() -> Iterator[Finding]:
     from pytest_mlebench.sandbox.process.walls import missing, strongest  # late: heavy
 
     found = strongest(offline=False)
-    yield Finding("ok", f"process sandbox: {' '.join(found.walls)} ({found.builder})")
+    yield Finding("ok", f"walls: {' '.join(found.walls) or 'none'} ({found.builder})")
     for name, meaning in missing(found.walls).items():
-        yield Finding("note", f"process sandbox: no {name}: {meaning}", "see SECURITY.md")
+        yield Finding("note", f"walls missing: no {name}: {meaning}", "see SECURITY.md")
     for problem in found.problems:
-        yield Finding("note", f"process sandbox: {problem}", "see SECURITY.md")
+        yield Finding("note", f"walls missing: {problem}", "see SECURITY.md")
 
 
 def _engine(facts: EngineFacts) -> Iterator[Finding]:

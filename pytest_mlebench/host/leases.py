@@ -196,6 +196,14 @@ class Ledger:
         with self._locked():
             return self._alive()
 
+    def require_writable(self) -> None:
+        """Refuse a folder in which no claim could be written."""
+        try:
+            with self._locked(), tempfile.NamedTemporaryFile(dir=self._folder, prefix=".try-"):
+                pass
+        except OSError as problem:
+            raise _unusable(self._folder, problem) from None
+
     def dead(self, *, remove: bool) -> list[Entry]:
         """Return the claims whose processes have ended without a word, and strike them if asked."""
         with self._locked():
@@ -363,16 +371,20 @@ def _read(path: Path) -> Entry | None:
         return None
 
 
+def _unusable(folder: Path, problem: OSError) -> ConfigError:
+    return ConfigError(
+        f"cannot keep leases in {folder}: {problem.strerror or problem}: "
+        f"choose another folder with {VARIABLE}"
+    )
+
+
 def _make_private(folder: Path) -> None:
     """Make the folder, or refuse one in which somebody else could write."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
     except OSError as problem:
-        raise ConfigError(
-            f"cannot keep leases in {folder}: {problem.strerror or problem}: "
-            f"choose another folder with {VARIABLE}"
-        ) from None
+        raise _unusable(folder, problem) from None
     own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
     if not stat.S_ISDIR(status.st_mode) or not own:
         raise ConfigError(

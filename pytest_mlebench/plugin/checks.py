@@ -11,7 +11,7 @@ import pytest
 from pytest_mlebench._problems import Problems, Remedy
 from pytest_mlebench._units import show_duration
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall
+from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, WallMissing
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT
@@ -61,19 +61,31 @@ def distinct_limits(session: MleSession) -> list[Limits]:
 
 
 def _sandbox_notes(session: MleSession, problems: Problems) -> list[str]:
+    from pytest_mlebench.host.leases import Leasing, Ledger  # late on purpose: only with an agent
+
     agent = session.agent
     notes = list(agent.notes)
     problems.check(lambda: _refuse_models(session, agent), None, {**BASELINE, "budget": None})
     try:
         for limits in distinct_limits(session):
-            notes += session.sandbox(agent).preflight(agent, limits, session.network(agent))
+            sandbox = session.sandbox(agent)
+            notes += sandbox.preflight(agent, limits, session.network(agent))
+            if isinstance(sandbox, Leasing) and sandbox.claim(limits):
+                problems.check(Ledger().require_writable, None)
     except ConfigError as error:
         several = error.errors if isinstance(error, ConfigErrors) else (error,)
         for each in several:
-            problems.add(each, HOST_LIMITS if isinstance(each, HostTooSmall) else BASELINE)
+            problems.add(each, _remedy(each))
         if not all(isinstance(each, HostTooSmall) for each in several) and _has_standard(session):
             problems.also(HOST_LIMITS)  # of this host the sandbox may not have come to speak
     return notes
+
+
+def _remedy(error: ConfigError) -> Remedy:
+    """Return what would make a sandbox do, by what it complains of."""
+    if isinstance(error, WallMissing):
+        return {"require-walls": None}
+    return HOST_LIMITS if isinstance(error, HostTooSmall) else BASELINE
 
 
 def _refuse_models(session: MleSession, agent: Agent) -> None:
@@ -233,6 +245,8 @@ def _refuse_unprepared(session: MleSession) -> None:
         from pytest_mlebench.store.bulk import preflight  # late on purpose: heavy
 
         preflight(competitions, session.store)
+        if settings.store.exists() and any(session.store.find(one) is None for one in competitions):
+            _require_room(settings.store, "--mle-data-dir", settings.store)
         return
     lost = [each.id for each in competitions if session.store.find(each) is None]
     if lost:

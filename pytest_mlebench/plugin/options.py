@@ -20,11 +20,17 @@ class Option:
     default: str | None = None
     repeatable: bool = False
     choices: tuple[str, ...] = ()
+    switch: bool = False  # the option alone means on; its ini twin is on or off
 
     @property
     def flag(self) -> str:
         """Return the option as people type it."""
         return f"--mle-{self.name}"
+
+    @property
+    def usage(self) -> str:
+        """Return the option with what it takes."""
+        return self.flag if self.switch else f"{self.flag}={self.metavar}"
 
     @property
     def key(self) -> str:
@@ -55,6 +61,9 @@ OPTIONS = (
     Option("limits", "WHOSE", "the limits of an attempt unless an option or the agent changes one: "
            "standard, or host for as much of them as this host has, which is disclosed as not "
            "standard (default: standard)", "standard", choices=("standard", "host")),
+    Option("require-walls", "", "start no agent where a wall of its sandbox is missing, as "
+           "SECURITY.md lists them (default: name in the header what is missing)", "off",
+           choices=("on", "off"), switch=True),
     Option("time-limit", "DURATION", "wall clock of one attempt (standard: 24h)"),
     Option("cpus", "N", "processors of one attempt (standard: 36)"),
     Option("memory", "SIZE", "memory of one attempt (standard: 440GB)"),
@@ -117,14 +126,12 @@ def add(parser: pytest.Parser) -> None:
     """Add every option and its ini twin to pytest's parser."""
     group = parser.getgroup(GROUP, "MLE-bench")
     for option in OPTIONS:
-        group.addoption(
-            option.flag,
-            dest=option.key,
-            metavar=option.metavar,
-            default=None,
-            action="append" if option.repeatable else "store",
-            help=option.help,
-        )
+        if option.switch:
+            shape: dict[str, Any] = {"action": "store_const", "const": "on"}
+        else:
+            action = "append" if option.repeatable else "store"
+            shape = {"action": action, "metavar": option.metavar}
+        group.addoption(option.flag, dest=option.key, default=None, help=option.help, **shape)
         twin = f"ini twin of {option.flag}"
         if option.repeatable:
             parser.addini(option.key, twin, type="linelist", default=None)

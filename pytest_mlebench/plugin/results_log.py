@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_mlebench._files import short_path
-from pytest_mlebench.attempts.plan import write_plan
+from pytest_mlebench.attempts.plan import Plan, write_plan
 from pytest_mlebench.attempts.results import disclose, read_tries, settle
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.plugin import options
@@ -75,7 +75,7 @@ class ResultsLog:
         self.expected.update(dict.fromkeys(new))
         plan = self.run.plan.expecting(new)
         self.run = replace(self.run, plan=plan)
-        write_plan(self.session.settings.run, plan)
+        self._write_plan(plan)
 
     def key_of(self, nodeid: str) -> ItemKey | None:
         """Return what identifies an item, if it is about an attempt."""
@@ -155,7 +155,7 @@ class ResultsLog:
             finished=stamp(time.time()),
             extra=self._extra(),
         )
-        write_plan(self.session.settings.run, replace(self.run.plan, disclosure=disclosure))
+        self._write_plan(replace(self.run.plan, disclosure=disclosure))
         report = Report.of(results, registry=self.session.registry, disclosure=disclosure)
         return replace(report, audit=self._audit(report))
 
@@ -176,6 +176,18 @@ class ResultsLog:
         if settings.fail_on == "violation":
             self.missed += violations(audit)
         return audit
+
+    def _write_plan(self, plan: Plan) -> None:
+        """Write the plan; a disk that is full fails the session, which goes on as far as it can."""
+        try:
+            write_plan(self.session.settings.run, plan)
+        except OSError as error:
+            path, reason = short_path(self.session.settings.run.plan), error.strerror or error
+            self._miss(f"cannot write {path}: {reason}: make room and resume the run")
+
+    def _miss(self, sentence: str) -> None:
+        if sentence not in self.missed:
+            self.missed.append(sentence)
 
     def _write_reports(self, report: Report) -> None:
         run = self.session.settings.run

@@ -15,7 +15,7 @@ from pytest_mlebench.attempts.results import result_of
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import ConfigError, DatasetError, UnknownName
+from pytest_mlebench.errors import ConfigError, DatasetError, UnknownName, WallMissing
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.limits import STANDARD, Limits, demo_limits
 from pytest_mlebench.plugin.selection import marked, registry
@@ -123,6 +123,11 @@ class MleSession:
             name = "docker" if agent.image or agent.build else "process"
         if name not in self._sandboxes:
             made = self.config.hook.pytest_mle_sandbox(config=self.config, name=name, agent=agent)
+            if made is not None and self.settings.require_walls:
+                raise WallMissing(
+                    f"--mle-require-walls: nobody can tell the walls of the sandbox {made.name!r}, "
+                    "which a hook has made: leave one of them out"
+                )
             self._sandboxes[name] = made or self._make_sandbox(name)
         return self._sandboxes[name]
 
@@ -262,11 +267,12 @@ class MleSession:
             from pytest_mlebench.sandbox.docker import DockerSandbox  # late on purpose: heavy
 
             cache = self.settings.run_path.parent / ".docker"
-            return DockerSandbox(cache=cache, hidden=self.hidden)
+            walls = self.settings.require_walls
+            return DockerSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
         # late on purpose: heavy
         from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
-        return ProcessSandbox()
+        return ProcessSandbox(require_walls=self.settings.require_walls)
 
     def _find_agent(self) -> Agent | ConfigError:
         """Return the agent that the option names; an unknown name is no error if it is not used."""

@@ -62,6 +62,7 @@ class Settings:
     prepare: str
     missing: str
     verify: bool
+    require_walls: bool
     description: Literal["ours", "kaggle", "obfuscated"]
     rerun_changed: bool
     audit: bool
@@ -120,6 +121,7 @@ class Settings:
             description=self.description,
             code_salt=self.code_salt,
             verify=self.verify,
+            require_walls=self.require_walls,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -238,11 +240,12 @@ def _given(config: pytest.Config, run_path: Path, problems: Problems) -> Setting
         prepare=given("prepare"),
         missing=given("missing"),
         verify=given("verify") == "on",
+        require_walls=given("require-walls") == "on",
         description=given("description"),
         rerun_changed=given("rerun") == "changed",
         audit=_audit(config),
         fail_on=given("fail-on"),
-        store=_folder(config, given("data-dir")) or default_store(),
+        store=_folder(config, given("data-dir")) or _plain(default_store()),
         run_path=run_path,
         reports=parsed("report", lambda names, label: _reports(config, names, label), ()),
         hosts=_folder(config, given("hosts")),
@@ -289,6 +292,7 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Setting
         description=settings.description if said("description") else plan.description,  # type: ignore[arg-type]  # checked when it was planned
         verify=settings.verify if said("verify") else plan.verify,
         code_salt=plan.code_salt or settings.code_salt,
+        require_walls=settings.require_walls if said("require-walls") else plan.require_walls,
     )
 
 
@@ -342,7 +346,19 @@ def _snapshot_every(value: str, label: str) -> float | None:
 
 
 def _folder(config: pytest.Config, name: str | None) -> Path | None:
-    return None if name is None else config.invocation_params.dir / Path(name).expanduser()
+    if name is None:
+        return None
+    return _plain(config.invocation_params.dir / Path(name).expanduser())
+
+
+def _plain(path: Path) -> Path:
+    """Refuse a path that no report, record or log could show."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise ConfigError(f"the path {shown} is not valid UTF-8: choose another folder") from None
+    return path
 
 
 def _run_path(config: pytest.Config) -> Path:

@@ -40,15 +40,16 @@ def working_command(config: pytest.Config, problems: Problems) -> str | None:
         elif name in typed:
             given = getattr(config.option, option.key)
             values = given if option.repeatable else [given]
-            words += [f"{option.flag}={value}" for value in values]
+            words += [option.flag if option.switch else f"{option.flag}={v}" for v in values]
     return shlex.join(("pytest", *words, *_other_words(config.invocation_params.args)))
 
 
 def _other_words(arguments: Iterable[object]) -> Iterator[str]:
     """Yield what was typed beside our options."""
+    switches = {option.flag for option in options.OPTIONS if option.switch}
     words = iter(map(str, arguments))
     for word in words:
         if not word.startswith(PREFIX):
             yield word
-        elif "=" not in word:
+        elif "=" not in word and word not in switches:
             next(words, None)  # its value

@@ -22,6 +22,7 @@ class Disclosure:
     fingerprint: str | None = None  # of the agent: its name, command, files, image, variables
     image: str | None = None  # the digest
     sandbox: str | None = None
+    walls: str | None = None  # what kept agents in, by name; of several hosts, all
     network: str | None = None
     models: str | None = None  # that the agent reached through the gateway
     budget: str | None = None  # of an attempt, for them
@@ -92,6 +93,7 @@ class Disclosure:
             "fingerprint": self.fingerprint,
             "image": self.image,
             "sandbox": self.sandbox,
+            "walls": self.walls,
             "network": self.network and self._reach(self.network),
             "models": self.models,
             "budget": self.budget,

@@ -130,7 +130,8 @@ class Report:
         try:
             write_text(path, text)
         except OSError as error:
-            raise ConfigError(f"cannot write the report {path}: {error.strerror}") from None
+            reason = error.strerror or error
+            raise ConfigError(f"cannot write the report {path}: {reason}") from None
 
     def to_reference(self, seed: int) -> dict[str, Any]:
         """Return the results of one seed as a grading report of the reference implementation."""

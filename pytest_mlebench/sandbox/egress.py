@@ -20,7 +20,7 @@ import json
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ import h11
 from pytest_mlebench.sandbox.egress_rules import THIS_HOST, is_address, parse_rules
 from pytest_mlebench.sandbox.http_server import CHUNK_BYTES, HttpConnection, HttpServer, Refusal
 from pytest_mlebench.sandbox.proxy_request import ProxyRequest, parse_proxy_request
+from pytest_mlebench.sandbox.redact import redact
 
 RECORD = "egress.jsonl"
 
@@ -48,11 +49,19 @@ class Egress(HttpServer):
     max_connections = 256
     silence_seconds = 3600.0  # a model may think for long
 
-    def __init__(self, policy: str, folder: Path, *, resolve: Resolve | None = None) -> None:
+    def __init__(
+        self,
+        policy: str,
+        folder: Path,
+        *,
+        secrets: Iterable[str] = (),
+        resolve: Resolve | None = None,
+    ) -> None:
         super().__init__()
         self._rules = parse_rules(policy)
         self._record = folder / RECORD
         self._resolve = resolve or _resolve
+        self._secrets = {form for secret in secrets for form in (secret, secret.lower())}
         self._verdicts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
@@ -65,7 +74,7 @@ class Egress(HttpServer):
             "failed": self._verdicts["failed"],
             "bytes_out": self._bytes["bytes_out"],
             "bytes_in": self._bytes["bytes_in"],
-            "refused_hosts": dict(self._refused.most_common(_SHOWN_HOSTS)),
+            "refused_hosts": redact(dict(self._refused.most_common(_SHOWN_HOSTS)), self._secrets),
         }
 
     async def answer(self, connection: HttpConnection) -> None:
@@ -137,7 +146,7 @@ class Egress(HttpServer):
         try:
             if self._verdicts.total() < _MAX_RECORDED:
                 with self._record.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line | carried) + "\n")
+                    file.write(json.dumps(redact(line | carried, self._secrets)) + "\n")
         finally:
             self._bytes.update(carried)
             address = "?" if request is None else request.address

@@ -154,6 +154,6 @@ def test_without_an_engine_the_doctor_says_how_to_get_one(
     text = capsys.readouterr().out
     assert f"note    dataset store {tmp_path}/store: 0 of 75 competitions of MLE-bench\n" in text
     assert "note    no Kaggle credentials: only prepared datasets and the demo split" in text
-    assert "process sandbox: " in text
+    assert "walls: " in text
     assert "missing container engine\n" in text
     assert "point DOCKER_HOST at one that runs" in text

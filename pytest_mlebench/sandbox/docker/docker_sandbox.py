@@ -16,6 +16,7 @@ from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.docker.cleanup import remove_orphans
 from pytest_mlebench.sandbox.docker.container import Container
+from pytest_mlebench.sandbox.docker.container_walls import require_walls, walls_of
 from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts, check_limits, is_too_old
 from pytest_mlebench.sandbox.docker.execution import Execution
 from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
@@ -44,11 +45,13 @@ class DockerSandbox:
         hidden: Sequence[Path] = (),  # never part of an image or of an agent's folder
         address: str | None = None,
         grace_seconds: float = GRACE,
+        require_walls: bool = False,
     ) -> None:
         self._cache = cache
         self.hidden = tuple(hidden)
         self._address = address
         self._grace = grace_seconds
+        self._require_walls = require_walls
         self._agents: dict[tuple[str | None, Path | None], Image] = {}
         self.left: list[Container] = []  # could not be removed, for their engine was gone
 
@@ -79,6 +82,7 @@ class DockerSandbox:
                 "(Docker 20.10, Podman 4)"
             )
         together(
+            lambda: require_walls(facts, agent, network) if self._require_walls else None,
             lambda: check_limits(limits, facts),
             lambda: self._require_gpu_engine(limits),
             lambda: self.capacity(limits),
@@ -96,6 +100,7 @@ class DockerSandbox:
         lines = [
             f"engine: {facts.describe()}",
             f"image: {prepared.image.name} ({prepared.image.digest})",
+            f"walls: {' '.join(walls_of(facts, agent, network)) or 'none'} (container)",
         ]
         if facts.missing:
             lines.append(f"not enforced by this engine: {', '.join(facts.missing)}")
@@ -161,6 +166,8 @@ class DockerSandbox:
             raise SandboxError(
                 f"the attempt needs {job.limits.gpus} GPUs and has a lease of {len(job.gpus)}"
             )
+        if self._require_walls:  # an agent of a fixture has not been seen before
+            require_walls(self.engine.facts, job.agent, job.network)
         while self.left:
             self.left.pop().remove()
         with termination_interrupts():

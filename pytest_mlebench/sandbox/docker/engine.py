@@ -47,6 +47,7 @@ class EngineFacts:
     remapped: bool  # users of containers are others on the host
     runtimes: tuple[str, ...]
     missing: tuple[str, ...]  # limits that this engine cannot enforce
+    security: tuple[str, ...]  # what it puts around containers by itself: seccomp, apparmor …
 
     @property
     def has_gpu_runtime(self) -> bool:
@@ -92,7 +93,7 @@ class Engine:
     def facts(self) -> EngineFacts:
         """Return what the engine says about itself, asked once."""
         try:
-            return _facts(self.address, self.api.version(), self.api.info())
+            return read_facts(self.address, self.api.version(), self.api.info())
         except (self.sdk.errors.DockerException, OSError) as problem:
             raise self._unreachable(problem) from None
 
@@ -223,7 +224,8 @@ def _said(problem: Any) -> str:
     return str(problem.explanation or problem).strip()
 
 
-def _facts(address: str, version: dict[str, Any], info: dict[str, Any]) -> EngineFacts:
+def read_facts(address: str, version: dict[str, Any], info: dict[str, Any]) -> EngineFacts:
+    """Return the facts in an engine's answers to ``/version`` and ``/info``."""
     names = [str(part.get("Name", "")) for part in version.get("Components") or ()]
     security = [str(option) for option in info.get("SecurityOptions") or ()]
     host = str(info.get("Name", "?"))
@@ -256,7 +258,16 @@ def _facts(address: str, version: dict[str, Any], info: dict[str, Any]) -> Engin
         remapped=remapped,
         runtimes=tuple(sorted(info.get("Runtimes") or ())),
         missing=tuple(name for name, works in enforced.items() if not works),
+        security=tuple(_security_names(security)),
     )
+
+
+def _security_names(options: list[str]) -> Iterator[str]:
+    """Yield the names in options such as ``name=seccomp,profile=default``."""
+    for option in options:
+        pairs = dict(pair.partition("=")[::2] for pair in option.split(","))
+        if pairs.get("profile") != "unconfined":
+            yield pairs.get("name", option)
 
 
 def _floor_size(size: int) -> str:

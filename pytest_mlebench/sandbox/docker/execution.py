@@ -14,6 +14,7 @@ from pytest_mlebench.sandbox import Ending, Job, Reason, Service
 from pytest_mlebench.sandbox.collect import Collected, collect_after
 from pytest_mlebench.sandbox.disk import Amount, DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
+from pytest_mlebench.sandbox.docker.container_walls import walls_of
 from pytest_mlebench.sandbox.docker.home import Home, agent_archive
 from pytest_mlebench.sandbox.docker.network import OwnNetwork
 from pytest_mlebench.sandbox.docker.prepared_image import AGENT_DIR, Prepared
@@ -70,7 +71,7 @@ class Execution:
                 validator = stack.enter_context(self._validator())
                 validator.serve(home.listen(SOCKET))
                 if self._job.network.startswith("allow:"):
-                    self._egress = stack.enter_context(Egress(self._job.network, self._job.folder))
+                    self._egress = stack.enter_context(self._proxy())
                     self._egress.serve(home.listen(EGRESS_SOCKET))
                 for service in self._job.services:
                     service.serve(home.listen(socket_name(service)))
@@ -94,12 +95,17 @@ class Execution:
             image=prepared.image.digest,
             gpus=self._job.gpus,
             problem=collected.problem,
+            walls=walls_of(self._engine.facts, self._job.agent, self._job.network),
             details=facts,
         )
 
     def _validator(self) -> Validator:
         job = self._job
         return Validator(job.check, folder=job.folder, max_bytes=job.limits.submission_bytes)
+
+    def _proxy(self) -> Egress:
+        job = self._job
+        return Egress(job.network, job.folder, secrets=job.agent.secrets())
 
     def _log(self) -> LogWriter:
         job = self._job

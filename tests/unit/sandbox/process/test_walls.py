@@ -105,6 +105,7 @@ def test_an_agent_does_not_start_without_a_wall_that_is_required(
     place = Place(tmp_path, builders=(builder,), cgroup=False)
     found = Strength(builder, (wall,))
     monkeypatch.setattr(process_sandbox, "strongest", lambda **_: found)
+    monkeypatch.setattr(process_sandbox, "missing", lambda *_, **__: {})  # nothing was, then
     job = place.job(shell="echo started")
     with pytest.raises(SandboxError, match=f"cannot confine the agent: without {wall} it must not"):
         place.sandbox(require_walls=True).run(job)
@@ -125,14 +126,13 @@ class TestPreflight:
 
     def test_names_the_walls_and_who_built_them(self) -> None:
         line = self.preflight(builders=("namespaces",))[0]
-        assert line.startswith("process sandbox: users mounts pids ipc uts seccomp")
+        assert line.startswith("walls: users mounts pids ipc uts seccomp")
         assert line.endswith(" (namespaces)")
 
     def test_says_what_is_missing(self) -> None:
         lines = self.preflight(builders=("namespaces",), cgroup=False)
         assert lines[1] == (
-            "process sandbox: no cgroup: memory and processes are counted, not bounded by "
-            "the kernel"
+            "walls missing: no cgroup: memory and processes are counted, not bounded by the kernel"
         )
 
     def test_refuses_to_start_without_a_wall_that_is_required(self) -> None:
