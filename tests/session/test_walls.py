@@ -68,4 +68,6 @@ def test_the_ini_twin_of_a_switch_is_on_or_off(session: Session) -> None:
     session.pytester.makeini("[pytest]\nmle_require_walls = yes\n")
     result = session.run("--mle-agent=dummy", ONE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--mle-require-walls must be one of on, off, given: yes*"])
+    result.stderr.fnmatch_lines(
+        ["*mle_require_walls in tox.ini must be one of on, off, given: yes"]
+    )
