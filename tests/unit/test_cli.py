@@ -181,7 +181,7 @@ def test_no_file_keeps_grade_from_the_next_ones(mine: Path, tmp_path: Path) -> N
     file = _lines(tmp_path / "f.jsonl", long, *odd, good)
     where = ("--competitions", mine, "--data-dir", tmp_path / "store", "--output-dir", tmp_path)
     done = cli("grade", file, *where)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (1, "")
     assert "FFFFG" in done.stdout
     assert "must hold a number of 64 bits, given: '9999" in done.stdout
 
