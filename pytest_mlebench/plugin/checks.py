@@ -40,6 +40,7 @@ def examine(session: MleSession, problems: Problems) -> tuple[str, ...]:
     problems.check(lambda: _require_leaderboards(session), None, {"require": None})
     if not session.agent_is_overridden:
         problems.check(lambda: _refuse_absurd(session), None, {"seeds": "1"})
+        problems.check(lambda: refuse_shared_dollars(session), None, BASELINE)
     elsewhere = settings.hosts is not None  # every host looks around for itself
     notes = [] if elsewhere else examine_host(session, problems)
     return tuple(dict.fromkeys((*notes, *session.notes, *_choices(session))))
@@ -58,6 +59,17 @@ def distinct_limits(session: MleSession) -> list[Limits]:
     """Return the limits of the agent on the selected competitions, each once."""
     competitions = (session.registry.load(i) for i in session.settings.ids)
     return list(dict.fromkeys(session.limits(c, session.agent) for c in competitions))
+
+
+def refuse_shared_dollars(session: MleSession) -> None:
+    """Refuse dollars of the whole run where nobody sees them all."""
+    agent = session.agent
+    if agent.budget.session_usd is not None and _has_other_hosts(session):
+        raise ConfigError(
+            f"session_usd of agent {agent.name!r} bounds the dollars of the whole run, and workers "
+            "on other hosts do not see what it has spent: bound every attempt by usd instead, or "
+            "run on one host"
+        )
 
 
 def _sandbox_notes(session: MleSession, problems: Problems) -> list[str]:
@@ -96,20 +108,14 @@ def _refuse_models(session: MleSession, agent: Agent) -> None:
         from pytest_mlebench.gateway.readiness import check_ready
 
         check_ready(agent, budget)
-    if budget.session_usd is not None and _has_other_hosts(session):
-        raise ConfigError(
-            f"session_usd of agent {agent.name!r} bounds the dollars of the whole run, and workers "
-            "on other hosts do not see what it has spent: bound every attempt by usd instead, or "
-            "run on one host"
-        )
 
 
 def _has_other_hosts(session: MleSession) -> bool:
     """Tell whether attempts run on hosts that do not see the run's folder."""
-    option = session.config.option
-    places = (spec.rpartition("*")[2] for spec in getattr(option, "tx", None) or ())
+    specs = getattr(session.config.option, "tx", None) or ()
+    places = (spec.rpartition("*")[2] for spec in specs)
     far = any(not place.startswith("popen") for place in places)
-    return far or bool(getattr(option, "mle_hosts", None))
+    return far or session.settings.hosts is not None
 
 
 def _has_standard(session: MleSession) -> bool:

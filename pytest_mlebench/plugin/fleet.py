@@ -24,7 +24,7 @@ from pytest_mlebench.machines.packing import Package, pack_agent
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.machines.slurm import SPARE_SECONDS, cancel, time_of
 from pytest_mlebench.machines.ssh import Look, at_once, look_at, own_versions
-from pytest_mlebench.plugin.checks import distinct_limits
+from pytest_mlebench.plugin.checks import distinct_limits, refuse_shared_dollars
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
@@ -340,6 +340,7 @@ def _pack(session: MleSession) -> Package:
     agent = session.agent
     agent.environment()  # what it refers to has to be set here, and travels by value
     agent.model_keys()
+    refuse_shared_dollars(session)
     return pack_agent(agent, session.settings.hidden)
 
 

@@ -304,13 +304,17 @@ def test_what_cannot_work_is_refused_before_anything_runs(
     assert not list(session.path.glob("mle-runs/*/*"))
 
 
+@pytest.mark.parametrize(
+    "elsewhere",
+    [("--dist=load", "--tx=2*popen", "--tx=ssh=elsewhere.invalid"), ("--mle-hosts=hosts.toml",)],
+)
 def test_dollars_of_a_whole_run_cannot_be_held_over_several_hosts(
-    session: Session, declare: Declared
+    session: Session, declare: Declared, elsewhere: tuple[str, ...]
 ) -> None:
-    agent = declare(budget="session_usd = 5")
-    result = session.run(agent, DIGITS, "--dist=load", "--tx=2*popen", "--tx=ssh=elsewhere.invalid")
+    (session.path / "hosts.toml").write_text('[hosts.far]\nssh = "elsewhere.invalid"\n')
+    result = session.run(declare(budget="session_usd = 5"), DIGITS, *elsewhere)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*session_usd of agent 'counting' bounds *or run on one host"])
+    result.stderr.fnmatch_lines(["*session_usd of agent 'counting' bounds *or run on one host*"])
 
 
 def test_a_key_that_is_not_exported_is_said_before_anything_runs(
