@@ -49,9 +49,10 @@ def pass_at_k(results: Iterable[Result]) -> list[CurvePoint]:
 
 def pass_text(results: Iterable[Result]) -> str:
     """Return ``pass@1 43.6, pass@2 52.0, pass@3 58.2``; nothing of a single attempt."""
-    points = pass_at_k(results)
-    if len(points) < MIN_ATTEMPTS:
+    results = tuple(results)
+    if min(map(len, _groups(results)), default=0) < MIN_ATTEMPTS:
         return ""
+    points = pass_at_k(results)
     return ", ".join(f"pass@{point.x:g} {point.value:.1f}" for point in points)
 
 
