@@ -28,7 +28,7 @@ D = TypeVar("D")
 
 
 @dataclass(frozen=True)
-class Problems:
+class TableProblems:
     """What is wrong with a file: noted until it has been read, or raised at once."""
 
     file: str
@@ -59,7 +59,7 @@ class Table:
         data: Mapping[str, Any],
         where: str,
         error: type[ConfigError] = CompetitionFileError,
-        problems: Problems | None = None,
+        problems: TableProblems | None = None,
     ) -> None:
         self.where = where
         self._data = dict(data)
@@ -67,7 +67,7 @@ class Table:
         self._wrong: set[str] = set()
         self._missing: list[str] = []
         self._inner: list[Table] = []
-        self._problems = problems or Problems(where, error, collect=False)
+        self._problems = problems or TableProblems(where, error, collect=False)
 
     @property
     def is_wrong(self) -> bool:
@@ -263,7 +263,7 @@ def read_toml(
         raise error(f"{path}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise error(f"{path}: not valid TOML: {problem}") from None
-    return Table(data, str(path), error, Problems(str(path), error, collect))
+    return Table(data, str(path), error, TableProblems(str(path), error, collect))
 
 
 def _is_of(value: Any, types: tuple[type, ...]) -> bool:

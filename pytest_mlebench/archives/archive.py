@@ -21,7 +21,7 @@ from typing import IO, Any, Literal
 from pytest_mlebench._files import atomic_file
 from pytest_mlebench.archives.damage import damage, missing_member
 from pytest_mlebench.archives.deflate import in_blocks, in_threads
-from pytest_mlebench.archives.entries import MAX_ENTRIES, Entry, check_entries, check_total
+from pytest_mlebench.archives.entries import MAX_ENTRIES, ArchiveEntry, check_entries, check_total
 from pytest_mlebench.archives.seven_zip_reader import extract_7z, names_in_7z, read_from_7z
 from pytest_mlebench.archives.seven_zip_writer import write_files
 from pytest_mlebench.archives.unzip import unzip
@@ -225,7 +225,7 @@ def _extract_tar(archive: Path, target: Path) -> None:
         for number, info in enumerate(tape, start=1):
             if number > MAX_ENTRIES:
                 raise PreparationError(f"{archive}: refused, more than {MAX_ENTRIES} members")
-            entry = Entry(info.name, info.size, _tar_mode(info))
+            entry = ArchiveEntry(info.name, info.size, _tar_mode(info))
             check_entries(archive, [entry], target)
             total += info.size
             check_total(archive, total)

@@ -19,7 +19,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """One member of an archive: its name, its size when unpacked, its kind as a file mode."""
 
     name: str
@@ -32,7 +32,9 @@ class Entry:
         return stat.S_ISDIR(self.mode)
 
 
-def check_entries(archive: Path, entries: Iterable[Entry], target: Path, *, there: int = 0) -> None:
+def check_entries(
+    archive: Path, entries: Iterable[ArchiveEntry], target: Path, *, there: int = 0
+) -> None:
     """Refuse an archive that would write outside *target*, make links, or fill the disk.
 
     *there* are bytes of it that lie in *target* already.

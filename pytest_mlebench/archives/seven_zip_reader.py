@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.archives.damage import damage, missing_member
-from pytest_mlebench.archives.entries import Entry, check_entries, check_total
+from pytest_mlebench.archives.entries import ArchiveEntry, check_entries, check_total
 from pytest_mlebench.errors import ConfigError
 
 
@@ -90,9 +90,11 @@ def _size(archive: Path, zipped: Any, name: str) -> int:
     return int(sizes[name])
 
 
-def _entry(info: Any) -> Entry:
+def _entry(info: Any) -> ArchiveEntry:
     mode = stat.S_IFREG if info.is_file else stat.S_IFLNK  # a link, a junction, a socket
-    return Entry(info.filename, info.uncompressed or 0, stat.S_IFDIR if info.is_directory else mode)
+    return ArchiveEntry(
+        info.filename, info.uncompressed or 0, stat.S_IFDIR if info.is_directory else mode
+    )
 
 
 def _py7zr() -> Any:

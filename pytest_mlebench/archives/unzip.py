@@ -18,7 +18,7 @@ from typing import IO
 from zipfile import ZipInfo
 
 from pytest_mlebench.archives.deflate import RAW, DeflateError, crc32, fast_zlib, inflated
-from pytest_mlebench.archives.entries import Entry, check_entries, check_name
+from pytest_mlebench.archives.entries import ArchiveEntry, check_entries, check_name
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, serve, started
 
@@ -160,11 +160,11 @@ def _info(name: str, offset: int, method: int, checksum: int, packed: int, size:
     return info
 
 
-def _entry(info: ZipInfo) -> Entry:
+def _entry(info: ZipInfo) -> ArchiveEntry:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if info.is_dir():
         kind = stat.S_IFDIR
-    return Entry(info.filename, info.file_size, kind or stat.S_IFREG)
+    return ArchiveEntry(info.filename, info.file_size, kind or stat.S_IFREG)
 
 
 def _members(archive: Path, infos: Iterable[ZipInfo]) -> list[ZipInfo]:

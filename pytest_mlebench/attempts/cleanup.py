@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.host.held_file import is_held
 from pytest_mlebench.layout import RunFolder
-from pytest_mlebench.sandbox.collect import Refused, remove_tree
+from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 
 SCRATCH = ".validator.*"  # where the format check keeps uploads while it looks at them
 
@@ -31,7 +31,7 @@ def remove_workspaces(folder: RunFolder) -> list[Path]:
     for path in list(find_workspaces(folder)):
         try:
             remove_tree(path)
-        except (OSError, Refused) as problem:
+        except (OSError, NotCollected) as problem:
             raise SandboxError(f"cannot remove {path}: {problem}") from None
         removed.append(path)
     return removed

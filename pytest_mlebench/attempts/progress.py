@@ -39,7 +39,7 @@ class AttemptProgress:
 
 
 @dataclass(frozen=True)
-class Look:
+class ProgressLook:
     """A run at one moment."""
 
     running: tuple[AttemptProgress, ...]
@@ -82,12 +82,12 @@ class RunProgress:
         self._spending = LiveSpending()
         self._known: dict[Path, tuple[tuple[int, int], Run]] = {}
 
-    def look(self, now: float | None = None) -> Look:
+    def look(self, now: float | None = None) -> ProgressLook:
         """Return how far the run is."""
         now = time.time() if now is None else now
         runs = self._latest()
         running = [run for run in runs if run.phase in ("created", "running")]
-        return Look(
+        return ProgressLook(
             running=tuple(self._attempt(run, now) for run in running),
             queued=sum(run.phase == "waiting" for run in runs),
             over=sum(run.phase in ("collected", "graded", "error") for run in runs),

@@ -51,7 +51,7 @@ Say true only if the part itself shows it, and copy the passage that does.
 
 
 @dataclass
-class Usage:
+class JudgeUsage:
     """What the judge has used so far."""
 
     calls: int = 0
@@ -82,7 +82,7 @@ class Judge:
 
     endpoint: Endpoint
     votes: int = 3
-    usage: Usage = field(default_factory=Usage)
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
 
     def __post_init__(self) -> None:
         if self.votes < 1 or self.votes % 2 == 0:
@@ -182,7 +182,7 @@ def _chunks(texts: Sequence[Text]) -> Iterator[Text]:
                 yield Text(f"{text.place}:{line}", part)
 
 
-def _usd(model: str, usage: Usage) -> float | None:
+def _usd(model: str, usage: JudgeUsage) -> float | None:
     """Return what the judge has cost, where the price of its model is known."""
     from genai_prices import Usage as Priced  # late on purpose: only where a judge is asked
     from genai_prices import calc_price

@@ -27,7 +27,7 @@ FOLDER = "kernels"  # of the notebooks of a competition, in the dataset store
 
 
 @dataclass(frozen=True)
-class Source:
+class CodeSource:
     """Somebody else's code."""
 
     name: str
@@ -51,17 +51,17 @@ class Match:
         )
 
 
-def read_sources(folder: Path) -> tuple[Source, ...]:
+def read_sources(folder: Path) -> tuple[CodeSource, ...]:
     """Return the notebooks and scripts in a folder."""
     paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in {".py", ".ipynb"})
     return tuple(
-        Source(path.name, _source_text(path))
+        CodeSource(path.name, _source_text(path))
         for path in paths
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES
     )
 
 
-def compare(attempt: AttemptFiles, sources: Sequence[Source]) -> list[Finding]:
+def compare(attempt: AttemptFiles, sources: Sequence[CodeSource]) -> list[Finding]:
     """Return a finding for the source that an attempt's code is most like, if it is alike."""
     matches = [match for text in attempt.code for match in _matches(text, sources)]
     best = max(matches, key=lambda match: match.similarity, default=None)
@@ -72,7 +72,7 @@ def compare(attempt: AttemptFiles, sources: Sequence[Source]) -> list[Finding]:
     return [Finding("plagiarism", level, what, best.evidence)]  # type: ignore[arg-type]  # just above
 
 
-def _matches(text: Text, sources: Iterable[Source]) -> Iterator[Match]:
+def _matches(text: Text, sources: Iterable[CodeSource]) -> Iterator[Match]:
     copydetect = _library()
     mine = _fingerprint(text.text)
     if len(mine.hashes) < MIN_FINGERPRINTS:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_mlebench.archives.entries import Entry, check_entries
+from pytest_mlebench.archives.entries import ArchiveEntry, check_entries
 from pytest_mlebench.archives.unzip import Unpacking, checked_members
 from pytest_mlebench.audit.bundle import (
     CLAIMS,
@@ -101,9 +101,9 @@ def _unpack(bundle: Path, folder: Path) -> Sums:
         raise ConfigError(str(error)) from None
 
 
-def _entry(info: zipfile.ZipInfo) -> Entry:
+def _entry(info: zipfile.ZipInfo) -> ArchiveEntry:
     mode = info.external_attr >> 16
-    return Entry(info.filename, info.file_size, mode if stat.S_IFMT(mode) else stat.S_IFREG)
+    return ArchiveEntry(info.filename, info.file_size, mode if stat.S_IFMT(mode) else stat.S_IFREG)
 
 
 def _copy(blocks: Iterable[bytes | memoryview], name: str, folder: Path) -> tuple[str, int]:

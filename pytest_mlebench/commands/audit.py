@@ -17,7 +17,7 @@ from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.audit_run import FurtherCheck, audit_run, files_of
 from pytest_mlebench.audit.judge import Judge
 from pytest_mlebench.audit.model_endpoint import Endpoint
-from pytest_mlebench.audit.plagiarism import Source, compare, read_sources, require_library
+from pytest_mlebench.audit.plagiarism import CodeSource, compare, read_sources, require_library
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
@@ -113,7 +113,7 @@ def _comparisons(args: argparse.Namespace) -> list[FurtherCheck]:
     others = _code_of_runs(args)
     store = store_folder(args)
 
-    def sources(attempt: AttemptFiles) -> tuple[Source, ...]:
+    def sources(attempt: AttemptFiles) -> tuple[CodeSource, ...]:
         name = attempt.result.competition
         folder = store / name / FOLDER if args.notebooks == IN_STORE else None
         if args.notebooks not in (None, IN_STORE):
@@ -128,10 +128,10 @@ def _comparisons(args: argparse.Namespace) -> list[FurtherCheck]:
     return [FurtherCheck(f"code-{digest}", check)]
 
 
-def _code_of_runs(args: argparse.Namespace) -> dict[str, list[Source]]:
+def _code_of_runs(args: argparse.Namespace) -> dict[str, list[CodeSource]]:
     """Return the code of other runs' attempts by competition."""
     registry = registry_of(args)
-    found: dict[str, list[Source]] = {}
+    found: dict[str, list[CodeSource]] = {}
     for path in args.against:
         if path.resolve() == args.run.resolve():
             raise ConfigError(f"--against must be another run, given: {path}")
@@ -140,7 +140,7 @@ def _code_of_runs(args: argparse.Namespace) -> dict[str, list[Source]]:
             result = attempt.result
             for text in attempt.code:
                 name = f"{path.name} {result.agent} seed {result.seed} {text.place}"
-                found.setdefault(result.competition, []).append(Source(name, text.text))
+                found.setdefault(result.competition, []).append(CodeSource(name, text.text))
     return found
 
 

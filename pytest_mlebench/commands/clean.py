@@ -53,9 +53,9 @@ def _workspaces(args: argparse.Namespace) -> Iterator[str]:
 
 
 def _leases(args: argparse.Namespace) -> Iterator[str]:
-    from pytest_mlebench.host.leases import Ledger
+    from pytest_mlebench.host.leases import LeaseLedger
 
-    for entry in Ledger().dead(remove=not args.dry_run):
+    for entry in LeaseLedger().dead(remove=not args.dry_run):
         yield f"lease of {entry.describe()}"
 
 

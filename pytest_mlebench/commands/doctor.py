@@ -24,7 +24,7 @@ Verdict = Literal["ok", "note", "missing"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One line of the doctor's report."""
 
     verdict: Verdict
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return int(any(finding.verdict == "missing" for finding in findings))
 
 
-def examine(runs: Path, store: Path) -> Iterator[Finding]:
+def examine(runs: Path, store: Path) -> Iterator[DoctorFinding]:
     """Yield all findings; an engine that does not answer ends the questions about it."""
     yield from _disk(runs)
     yield from _store(store)
@@ -71,9 +71,9 @@ def examine(runs: Path, store: Path) -> Iterator[Finding]:
         engine = Engine()
         facts = engine.facts
     except ConfigError as problem:
-        yield Finding("missing", "container engine", str(problem))
+        yield DoctorFinding("missing", "container engine", str(problem))
         return
-    checks: tuple[Callable[[EngineFacts], Iterator[Finding]], ...] = (
+    checks: tuple[Callable[[EngineFacts], Iterator[DoctorFinding]], ...] = (
         _engine,
         _enforced,
         _standard,
@@ -86,24 +86,24 @@ def examine(runs: Path, store: Path) -> Iterator[Finding]:
     engine.close()
 
 
-def _disk(runs: Path) -> Iterator[Finding]:
+def _disk(runs: Path) -> Iterator[DoctorFinding]:
     from pytest_mlebench.sandbox.disk import free_on  # late: heavy
 
     folder = next(path for path in (runs.absolute(), *runs.absolute().parents) if path.exists())
     free = free_on(folder).bytes
     what = f"disk of {folder}: {show_size(free)} free"
     if free < STANDARD.disk_bytes:
-        yield Finding(
+        yield DoctorFinding(
             "note",
             what,
             f"the standard limit is {show_size(STANDARD.disk_bytes)}: --mle-runs-dir on a larger "
             "disk, or a smaller limit disk= in agent.toml",
         )
     else:
-        yield Finding("ok", what)
+        yield DoctorFinding("ok", what)
 
 
-def _store(store: Path) -> Iterator[Finding]:
+def _store(store: Path) -> Iterator[DoctorFinding]:
     from pytest_mlebench.registry import Registry
     from pytest_mlebench.store.store import Store  # late: heavy
 
@@ -111,135 +111,137 @@ def _store(store: Path) -> Iterator[Finding]:
     ready = [i for i in registry.split("all") if (Store(store).folder(registry.load(i))).is_dir()]
     what = f"dataset store {store}: {len(ready)} of 75 competitions of MLE-bench"
     if ready:
-        yield Finding("ok", what)
+        yield DoctorFinding("ok", what)
     else:
-        yield Finding("note", what, "pytest-mlebench prepare --split lite, or --data-dir DIR")
+        yield DoctorFinding("note", what, "pytest-mlebench prepare --split lite, or --data-dir DIR")
 
 
-def _kaggle() -> Iterator[Finding]:
+def _kaggle() -> Iterator[DoctorFinding]:
     from pytest_mlebench.kaggle.credentials import find_credentials  # late: heavy
 
     try:
         found = next(find_credentials(), None)
     except ImportError:
-        yield Finding(
+        yield DoctorFinding(
             "note", "no Kaggle client", "pip install 'pytest-mlebench[kaggle]' to download datasets"
         )
         return
     except ConfigError as problem:
-        yield Finding("note", "Kaggle credentials", str(problem))
+        yield DoctorFinding("note", "Kaggle credentials", str(problem))
         return
     if found is not None:
-        yield Finding("ok", f"Kaggle credentials: {found.where}")
+        yield DoctorFinding("ok", f"Kaggle credentials: {found.where}")
     else:
-        yield Finding(
+        yield DoctorFinding(
             "note",
             "no Kaggle credentials: only prepared datasets and the demo split can be used",
             f"export KAGGLE_API_TOKEN, or put kaggle.json into ~/.kaggle ({DOCS}/datasets/)",
         )
 
 
-def _gpus() -> Iterator[Finding]:
+def _gpus() -> Iterator[DoctorFinding]:
     from pytest_mlebench.host.gpus import find_gpus  # late: heavy
 
     try:
-        yield from (Finding("ok", f"GPU: {gpu.describe()}") for gpu in find_gpus())
+        yield from (DoctorFinding("ok", f"GPU: {gpu.describe()}") for gpu in find_gpus())
     except ConfigError as problem:
-        yield Finding("note", "no GPU, the standard limit is one with 24 GB", str(problem))
+        yield DoctorFinding("note", "no GPU, the standard limit is one with 24 GB", str(problem))
 
 
-def _walls() -> Iterator[Finding]:
+def _walls() -> Iterator[DoctorFinding]:
     from pytest_mlebench.sandbox.process.walls import missing, strongest  # late: heavy
 
     found = strongest(offline=False)
-    yield Finding("ok", f"walls: {' '.join(found.walls) or 'none'} ({found.builder})")
+    yield DoctorFinding("ok", f"walls: {' '.join(found.walls) or 'none'} ({found.builder})")
     for name, meaning in missing(found.walls).items():
-        yield Finding("note", f"walls missing: no {name}: {meaning}", "see SECURITY.md")
+        yield DoctorFinding("note", f"walls missing: no {name}: {meaning}", "see SECURITY.md")
     for problem in found.problems:
-        yield Finding("note", f"walls missing: {problem}", "see SECURITY.md")
+        yield DoctorFinding("note", f"walls missing: {problem}", "see SECURITY.md")
 
 
-def _engine(facts: EngineFacts) -> Iterator[Finding]:
+def _engine(facts: EngineFacts) -> Iterator[DoctorFinding]:
     from pytest_mlebench.sandbox.docker.engine import MINIMUM_API, is_too_old
 
-    yield Finding("ok", f"engine: {facts.describe()} at {facts.address}")
+    yield DoctorFinding("ok", f"engine: {facts.describe()} at {facts.address}")
     if is_too_old(facts):
         wanted = ".".join(map(str, MINIMUM_API))
-        yield Finding(
+        yield DoctorFinding(
             "missing", f"engine API {wanted}", f"this one has {facts.api}: upgrade to Docker 20.10"
         )
     if not facts.local:
-        yield Finding(
+        yield DoctorFinding(
             "note",
             f"the engine runs on another machine ({facts.host}): data are copied to it once per "
             "competition, and what agents wrote is copied back at their end",
         )
     if facts.name == "podman":
-        yield Finding(
+        yield DoctorFinding(
             "note",
             "Podman tells neither of the OOM killer nor of throttling: an agent that ran out of "
             "memory shows exit code 137",
         )
     if facts.rootless:
-        yield Finding("note", "the engine is rootless: agents run as your own user")
+        yield DoctorFinding("note", "the engine is rootless: agents run as your own user")
 
 
-def _enforced(facts: EngineFacts) -> Iterator[Finding]:
+def _enforced(facts: EngineFacts) -> Iterator[DoctorFinding]:
     if facts.missing:
-        yield Finding(
+        yield DoctorFinding(
             "missing",
             f"limits of {', '.join(facts.missing)}",
             "the engine cannot enforce them: use cgroup v2, or delegate the controllers to your "
             "user (systemd: Delegate=cpu cpuset memory pids)",
         )
     else:
-        yield Finding(
+        yield DoctorFinding(
             "ok", f"limits of memory, swap, CPU and pids (cgroup v{facts.cgroup_version})"
         )
 
 
-def _standard(facts: EngineFacts) -> Iterator[Finding]:
+def _standard(facts: EngineFacts) -> Iterator[DoctorFinding]:
     for what, has, wanted, show, option in (
         ("CPUs", facts.cpus, STANDARD.cpus, show_count, "--mle-cpus"),
         ("memory", facts.memory_bytes, STANDARD.memory_bytes, show_size, "--mle-memory"),
     ):
         if has < wanted:
-            yield Finding(
+            yield DoctorFinding(
                 "note",
                 f"{what}: {show(has)}, the standard limit is {show(wanted)}",
                 f"{option} lowers it, which the report discloses",
             )
         else:
-            yield Finding("ok", f"{what}: {show(has)}")
+            yield DoctorFinding("ok", f"{what}: {show(has)}")
 
 
-def _gpu_runtime(facts: EngineFacts) -> Iterator[Finding]:
+def _gpu_runtime(facts: EngineFacts) -> Iterator[DoctorFinding]:
     if facts.has_gpu_runtime:
-        yield Finding("ok", "GPU runtime: nvidia")
+        yield DoctorFinding("ok", "GPU runtime: nvidia")
     else:
-        yield Finding(
+        yield DoctorFinding(
             "note", "no GPU runtime", "install nvidia-container-toolkit, or use --mle-gpus=0"
         )
 
 
-def _base_image(engine: Engine) -> Iterator[Finding]:
+def _base_image(engine: Engine) -> Iterator[DoctorFinding]:
     from pytest_mlebench.sandbox.docker.base_image import VARIANTS, base_image_name
 
     for variant in VARIANTS:
         name = base_image_name(variant)
         if engine.api.images(name):
-            yield Finding("ok", f"base image {name}")
+            yield DoctorFinding("ok", f"base image {name}")
         else:
             option = " --cuda" if variant == "cuda" else ""
-            yield Finding(
+            yield DoctorFinding(
                 "note",
                 f"no base image {name}",
                 f"pytest-mlebench build-image{option}, if agents are to be built on it",
             )
 
 
-def _orphans(engine: Engine) -> Iterator[Finding]:
+def _orphans(engine: Engine) -> Iterator[DoctorFinding]:
     from pytest_mlebench.sandbox.docker.cleanup import find_orphans
 
     if orphans := find_orphans(engine):
-        yield Finding("note", f"{len(orphans)} left by killed sessions", "pytest-mlebench clean")
+        yield DoctorFinding(
+            "note", f"{len(orphans)} left by killed sessions", "pytest-mlebench clean"
+        )

@@ -26,7 +26,7 @@ VERBS = ("check", "setup", "prepare")
 
 
 @dataclass(frozen=True)
-class Answer:
+class HostAnswer:
     """What became of a verb on one host."""
 
     machine: Machine
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it on all hosts at once, and print what they answer, host by host."""
     machines = read_hosts(args.hosts)
-    verbs: dict[str, Callable[[Machine], Answer]] = {
+    verbs: dict[str, Callable[[Machine], HostAnswer]] = {
         "check": lambda machine: _check(machines, machine),
         "setup": lambda machine: _set_up(machines, machine, args.wheel, offline=args.offline),
         "prepare": lambda machine: _prepare(machines, machine, _selection(args)),
@@ -76,21 +76,23 @@ def run(args: argparse.Namespace) -> int:
     return int(failed > 0)
 
 
-def _check(machines: Machines, machine: Machine) -> Answer:
+def _check(machines: Machines, machine: Machine) -> HostAnswer:
     look = look_at(machine, machines.keepalive, own_versions())
     if look.problems:
-        return Answer(machine, False, look.problems)
+        return HostAnswer(machine, False, look.problems)
     words = (machine.python, "-m", "pytest_mlebench", "doctor")
     data = ("--data-dir", machine.data) if machine.data else ()
     done = run_there(machine, machines.keepalive, *words, *data)
     head = f"Python {look.facts['python']}, host name {look.facts['host']}"
-    return Answer(machine, True, (head, *_lines(done)))  # without an engine it is a host, too
+    return HostAnswer(machine, True, (head, *_lines(done)))  # without an engine it is a host, too
 
 
-def _set_up(machines: Machines, machine: Machine, wheel: Path | None, *, offline: bool) -> Answer:
+def _set_up(
+    machines: Machines, machine: Machine, wheel: Path | None, *, offline: bool
+) -> HostAnswer:
     look = look_at(machine, machines.keepalive, own_versions())
     if look.problems and look.problems[0].startswith("cannot be reached"):
-        return Answer(machine, False, look.problems)
+        return HostAnswer(machine, False, look.problems)
     steps: list[tuple[tuple[str, ...], bytes]] = []
     python = PurePosixPath(machine.python)
     if look.problems and look.problems[0].startswith("has no /"):
@@ -113,16 +115,16 @@ def _set_up(machines: Machines, machine: Machine, wheel: Path | None, *, offline
     for words, data in steps:
         done = run_there(machine, machines.keepalive, *words, data=data)
         if done.returncode != 0:
-            return Answer(machine, False, _lines(done)[-5:])
+            return HostAnswer(machine, False, _lines(done)[-5:])
     problems = look_at(machine, machines.keepalive, versions).problems
-    return Answer(machine, not problems, problems or ("installed",))
+    return HostAnswer(machine, not problems, problems or ("installed",))
 
 
-def _prepare(machines: Machines, machine: Machine, selection: tuple[str, ...]) -> Answer:
+def _prepare(machines: Machines, machine: Machine, selection: tuple[str, ...]) -> HostAnswer:
     data = ("--data-dir", machine.data) if machine.data else ()
     words = (machine.python, "-m", "pytest_mlebench", "prepare", *selection, *data)
     done = run_there(machine, machines.keepalive, *words)
-    return Answer(machine, done.returncode == 0, _lines(done))
+    return HostAnswer(machine, done.returncode == 0, _lines(done))
 
 
 def _selection(args: argparse.Namespace) -> tuple[str, ...]:

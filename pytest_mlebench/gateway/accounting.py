@@ -13,10 +13,10 @@ from pathlib import Path
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.calls import Call, CallLog, shorten
-from pytest_mlebench.gateway.ledger import Hold, Ledger, SharedAccount
+from pytest_mlebench.gateway.ledger import Hold, SharedAccount, SpendingLedger
 from pytest_mlebench.gateway.model_request import ModelRequest, hold_for, require_allowed
 from pytest_mlebench.gateway.prices import Prices
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Spending
 from pytest_mlebench.gateway.transcripts import KeptText, Transcript, TranscriptLog
 from pytest_mlebench.gateway.usage_readers import Reading
@@ -66,7 +66,7 @@ class Accounting:
         transcripts: bool = False,
         secrets: Collection[str] = (),
     ) -> None:
-        self.ledger = Ledger(budget, shared)
+        self.ledger = SpendingLedger(budget, shared)
         self._budget = budget
         self._prices = {upstream.name: Prices(upstream) for upstream in upstreams}
         self._calls = CallLog(folder)
@@ -134,7 +134,7 @@ class Accounting:
         return call
 
     def note_refusal(
-        self, upstream: str, method: str, path: str, refusal: Refusal, state: CallState
+        self, upstream: str, method: str, path: str, refusal: CallRefusal, state: CallState
     ) -> None:
         """Write down a call that was not passed on."""
         self.ledger.note_refusal(refusal.kind)

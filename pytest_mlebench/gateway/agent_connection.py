@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from multidict import CIMultiDict
 
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 
 MAX_REQUEST_BYTES = 64 << 20
 MAX_BUFFERED_BYTES = 256 << 20  # in all requests that are under way
@@ -27,7 +27,7 @@ class Buffers:
     async def body_of(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
         """Yield the body of a request; its memory is taken until the block ends."""
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise Refusal("bad_request", "the body must not be compressed")
+            raise CallRefusal("bad_request", "the body must not be compressed")
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = bytearray()
@@ -36,9 +36,13 @@ class Buffers:
                 body += piece
                 self.used += len(piece)
                 if len(body) > MAX_REQUEST_BYTES:
-                    raise Refusal("too_large", f"a call has at most {MAX_REQUEST_BYTES >> 20} MB")
+                    raise CallRefusal(
+                        "too_large", f"a call has at most {MAX_REQUEST_BYTES >> 20} MB"
+                    )
                 if self.used > MAX_BUFFERED_BYTES:
-                    raise Refusal("busy", "the calls under way are too large: wait for some to end")
+                    raise CallRefusal(
+                        "busy", "the calls under way are too large: wait for some to end"
+                    )
             yield bytes(body)
         finally:
             self.used -= len(body)

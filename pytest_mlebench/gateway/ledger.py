@@ -17,7 +17,7 @@ from typing import Protocol
 
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.calls import Call
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage
 
 MAX_MODELS = 200  # in the account; an agent may invent names without end
@@ -55,7 +55,7 @@ class SharedAccount(Protocol):
         """Let go of whatever is still held."""
 
 
-class Ledger:
+class SpendingLedger:
     """One attempt's account; used from one event loop, read from any thread."""
 
     def __init__(self, budget: Budget, shared: SharedAccount | None = None) -> None:
@@ -150,9 +150,9 @@ class Ledger:
                 return False
         return True
 
-    def _spent(self, bound: str, limit: object) -> Refusal:
+    def _spent(self, bound: str, limit: object) -> CallRefusal:
         self._exhausted.setdefault(bound)
-        return Refusal(
+        return CallRefusal(
             "budget",
             f"the budget of this attempt is exhausted: its {limit} {_UNITS[bound]} are used up; "
             "no further call will be answered, go on with what you have",
@@ -165,7 +165,7 @@ class Ledger:
             while not await self._shared.try_to_hold(hold.usd):
                 await asyncio.sleep(POLL_SECONDS)
             hold.shared = hold.usd
-        except Refusal:
+        except CallRefusal:
             self._exhausted.setdefault("session_usd")
             raise
 

@@ -14,7 +14,7 @@ from pytest_mlebench.gateway.dialects import DIALECTS
 from pytest_mlebench.gateway.dialects.dialect import Dialect, Message
 from pytest_mlebench.gateway.ledger import Hold
 from pytest_mlebench.gateway.prices import Prices
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.routes import Route
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "POST", "PUT", "PATCH"})
@@ -79,7 +79,7 @@ def read_model_request(route: Route, method: str, content_type: str, body: bytes
     dialect = DIALECTS[route.upstream.protocol]
     models = tuple(dict.fromkeys(dialect.models(route.decoded, message)))
     if any(len(model) > MAX_NAME_LENGTH for model in models):
-        raise Refusal("bad_request", "the name of the model is too long")
+        raise CallRefusal("bad_request", "the name of the model is too long")
     return ModelRequest(route, method, body, message, models)
 
 
@@ -92,18 +92,18 @@ def require_allowed(model_request: ModelRequest, budget: Budget, prices: Prices)
     if upstream.is_restricted:
         patterns = ", ".join(upstream.allow)
         if not model_request.models:
-            raise Refusal(
+            raise CallRefusal(
                 "permission", f"the call names no model, and {where} allows only {patterns}"
             )
         for model in model_request.models:
             if not upstream.allows(model):
-                raise Refusal(
+                raise CallRefusal(
                     "permission", f"the model {model!r} is not allowed: {where} allows {patterns}"
                 )
     if budget.needs_usage and model_request.dialect.is_deferred(
         model_request.route.decoded, model_request.message
     ):
-        raise Refusal(
+        raise CallRefusal(
             "permission",
             "work that is done later never shows its usage here, so that the budget "
             f"({budget.describe()}) could not be held: ask for an answer at once",
@@ -133,7 +133,7 @@ def hold_for(
 def _require_prices(models: Sequence[str], where: str, prices: Prices) -> None:
     for model in models:
         if not prices.is_known(model):
-            raise Refusal(
+            raise CallRefusal(
                 "permission",
                 f"the price of the model {model!r} is not known, so that a budget in dollars "
                 f'cannot be held: give it in [{where}.prices."{model}"] of the agent\'s file',
@@ -145,7 +145,7 @@ def _parse(body: bytes) -> Message:
         content = json.loads(body.decode("utf-8"), object_pairs_hook=_table)
     except (ValueError, RecursionError) as problem:
         reason = str(problem) if isinstance(problem, _RepeatedKey) else "it is not valid JSON"
-        raise Refusal("bad_request", f"the body is not understood: {reason}") from None
+        raise CallRefusal("bad_request", f"the body is not understood: {reason}") from None
     return content if isinstance(content, dict) else {}
 
 

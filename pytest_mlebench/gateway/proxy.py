@@ -20,7 +20,7 @@ from pytest_mlebench.gateway.agent_connection import AgentConnection, Buffers
 from pytest_mlebench.gateway.calls import Call
 from pytest_mlebench.gateway.dialects import DIALECTS
 from pytest_mlebench.gateway.model_request import METHODS, ModelRequest, read_model_request
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.routes import (
     Route,
     find_route,
@@ -84,7 +84,7 @@ class Proxy:
             try:
                 route = find_route(request.raw_path, self._upstreams)
                 return await self._answer(request, route, agent, state)
-            except Refusal as refusal:
+            except CallRefusal as refusal:
                 return self._refuse(request, route, refusal, state)
         except InfrastructureError as problem:
             self.failure = problem
@@ -105,9 +105,9 @@ class Proxy:
             request.headers.items(), route.query, ours=self._attempt_key, real=real
         )
         if len(self._in_flight) > MAX_IN_FLIGHT:
-            raise Refusal("busy", f"{MAX_IN_FLIGHT} calls are under way: wait for some to end")
+            raise CallRefusal("busy", f"{MAX_IN_FLIGHT} calls are under way: wait for some to end")
         if request.method not in METHODS or "Upgrade" in request.headers:
-            raise Refusal("bad_request", "the gateway knows plain HTTP requests only")
+            raise CallRefusal("bad_request", "the gateway knows plain HTTP requests only")
         async with self._buffers.body_of(request) as body:
             content_type = request.headers.get("Content-Type", "")
             model_request = read_model_request(route, request.method, content_type, body)
@@ -188,7 +188,7 @@ class Proxy:
             yield name, shown
 
     def _refuse(
-        self, request: web.BaseRequest, route: Route | None, refusal: Refusal, state: CallState
+        self, request: web.BaseRequest, route: Route | None, refusal: CallRefusal, state: CallState
     ) -> web.StreamResponse:
         upstream = route.upstream if route else None
         dialect = DIALECTS[upstream.protocol if upstream else "openai"]

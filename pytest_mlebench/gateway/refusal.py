@@ -19,7 +19,7 @@ STATUS: dict[Kind, int] = {
 }
 
 
-class Refusal(Exception):
+class CallRefusal(Exception):
     """Say why a call is not passed on; its dialect gives it the provider's own form."""
 
     def __init__(self, kind: Kind, message: str) -> None:

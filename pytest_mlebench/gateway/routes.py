@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.upstream import Upstream
 
 MAX_TARGET_LENGTH = 8_000
@@ -59,7 +59,7 @@ def prefix(upstream: Upstream) -> str:
 def find_route(target: str, upstreams: Sequence[Upstream]) -> Route:
     """Return where a request's target leads, or refuse it."""
     if len(target) > MAX_TARGET_LENGTH or not _TARGET.fullmatch(target):
-        raise Refusal("bad_request", "the path of the call is not understood")
+        raise CallRefusal("bad_request", "the path of the call is not understood")
     path, _, query = target.partition("?")
     decoded = _decode(path)
     for upstream in upstreams:
@@ -68,7 +68,7 @@ def find_route(target: str, upstreams: Sequence[Upstream]) -> Route:
             rest = path[len(start) :]
             return Route(upstream, rest, query, _decode(rest))
     names = ", ".join(prefix(upstream) for upstream in upstreams)
-    raise Refusal("not_found", f"there is nothing at {decoded[:100]}: the gateway has {names}")
+    raise CallRefusal("not_found", f"there is nothing at {decoded[:100]}: the gateway has {names}")
 
 
 def swap_keys(
@@ -97,7 +97,7 @@ def swap_keys(
             found = True
             parts += [f"key={real}"] if real else []
     if not found:
-        raise Refusal(
+        raise CallRefusal(
             "authentication",
             "this is the gateway of the benchmark, and the key is not the one of this attempt: "
             "use the key that is in the environment, as it is",
@@ -137,11 +137,11 @@ def _decode(path: str) -> str:
         if before == decoded:
             break
     else:
-        raise Refusal("bad_request", "the path of the call is encoded too often")
+        raise CallRefusal("bad_request", "the path of the call is encoded too often")
     # a server may take what is behind a semicolon for a parameter of the segment
     steps = {segment.partition(";")[0] for segment in decoded.split("/")}
     if _CONTROL.search(decoded) or steps & {".", ".."}:
-        raise Refusal("bad_request", "the path of the call leads out of the upstream's")
+        raise CallRefusal("bad_request", "the path of the call leads out of the upstream's")
     return decoded
 
 

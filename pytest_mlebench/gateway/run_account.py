@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench.errors import InfrastructureError
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.host.process_identity import Owner, this_process
 
 FILE = "spending.json"
@@ -79,7 +79,7 @@ class RunAccount:
     def _try_to_hold(self, usd: Decimal) -> bool:
         with self._opened() as book:
             if book.spent >= self._limit:
-                raise Refusal(
+                raise CallRefusal(
                     "budget",
                     f"the budget of the whole run is exhausted: its {self._limit} dollars are "
                     "used up; no further call will be answered, go on with what you have",

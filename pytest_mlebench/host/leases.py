@@ -1,6 +1,6 @@
 """Leases: what attempts use of a host, so that together they never use more than it has.
 
-    with Ledger().lease(Claim.of(limits), capacity, label="titanic/seed0") as devices:
+    with LeaseLedger().lease(LeaseClaim.of(limits), capacity, label="titanic/seed0") as devices:
         ...                     # waits for its turn first; *devices* are the ids of its GPUs
 
 The ledger is a folder of the host that all workers and sessions of a user share. Every claim, held
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Claim:
+class LeaseClaim:
     """What one attempt needs for itself alone."""
 
     cpus: float = 0
@@ -50,7 +50,7 @@ class Claim:
     gpus: int = 0
 
     @classmethod
-    def of(cls, limits: Limits) -> Claim:
+    def of(cls, limits: Limits) -> LeaseClaim:
         """Return the claim of an attempt that may use all of its limits."""
         return cls(limits.cpus, limits.memory_bytes, limits.gpus)
 
@@ -76,7 +76,7 @@ class Capacity:
     gpus: tuple[str, ...] = ()  # device ids; one that may be shared is there more than once
     place: str = HERE  # another machine's name, if the attempts run there
 
-    def holds(self, claim: Claim) -> int:
+    def holds(self, claim: LeaseClaim) -> int:
         """Return how many such claims fit at once; of empty ones as many as there are CPUs."""
         fits = [] if claim else [int(self.cpus)]
         if claim.cpus:
@@ -87,7 +87,7 @@ class Capacity:
             fits.append(len(self.gpus) // claim.gpus if len(set(self.gpus)) >= claim.gpus else 0)
         return min(fits)
 
-    def without(self, claim: Claim, devices: Iterable[str] = ()) -> Capacity:
+    def without(self, claim: LeaseClaim, devices: Iterable[str] = ()) -> Capacity:
         """Return what is left beside a claim; what waits has no devices yet and takes the first."""
         left = Counter(self.gpus)
         chosen = tuple(devices) or tuple(dict.fromkeys(self.gpus))[: claim.gpus]
@@ -100,7 +100,7 @@ class Capacity:
             gpus=gpus,
         )
 
-    def devices(self, claim: Claim) -> tuple[str, ...] | None:
+    def devices(self, claim: LeaseClaim) -> tuple[str, ...] | None:
         """Return the GPUs for a claim, the least used ones, or None if it does not fit."""
         free = Counter(self.gpus)
         if claim.cpus > self.cpus + 1e-9 or claim.memory_bytes > self.memory_bytes:
@@ -114,7 +114,7 @@ class Capacity:
 class Leasing(Protocol):
     """A sandbox whose attempts share a host; one that lacks these methods takes no leases."""
 
-    def claim(self, limits: Limits) -> Claim:
+    def claim(self, limits: Limits) -> LeaseClaim:
         """Return what an attempt needs for itself alone."""
 
     def capacity(self, limits: Limits) -> Capacity:
@@ -125,12 +125,12 @@ class Leasing(Protocol):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaseEntry:
     """A claim in the ledger."""
 
     ticket: int
     owner: Owner
-    claim: Claim
+    claim: LeaseClaim
     place: str
     label: str
     since: float
@@ -142,11 +142,11 @@ class Entry:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Entry:
+    def from_dict(cls, data: dict[str, Any]) -> LeaseEntry:
         """Return the entry that ``to_dict`` wrote."""
         parts = {
             "owner": Owner(**data["owner"]),
-            "claim": Claim(**data["claim"]),
+            "claim": LeaseClaim(**data["claim"]),
             "devices": tuple(data["devices"]),
         }
         return cls(**(data | parts))
@@ -156,7 +156,7 @@ class Entry:
         return f"{self.label or 'an attempt'} (process {self.owner.pid})"
 
 
-class Ledger:
+class LeaseLedger:
     """All claims on a host, held and waiting."""
 
     def __init__(self, folder: Path | None = None, *, poll: float = POLL) -> None:
@@ -166,7 +166,7 @@ class Ledger:
     @contextmanager
     def lease(
         self,
-        claim: Claim,
+        claim: LeaseClaim,
         capacity: Capacity,
         *,
         label: str = "",
@@ -191,7 +191,7 @@ class Ledger:
         finally:
             self._leave(entry, lock)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LeaseEntry]:
         """Return the claims of living processes, the oldest first."""
         with self._locked():
             return self._alive()
@@ -204,7 +204,7 @@ class Ledger:
         except OSError as problem:
             raise _unusable(self._folder, problem) from None
 
-    def dead(self, *, remove: bool) -> list[Entry]:
+    def dead(self, *, remove: bool) -> list[LeaseEntry]:
         """Return the claims whose processes have ended without a word, and strike them if asked."""
         with self._locked():
             known = {path: _read(path) for path in self._folder.glob("*.json")}
@@ -213,16 +213,18 @@ class Ledger:
                 self._strike(entry.ticket)
         return sorted(dead, key=lambda entry: entry.ticket)
 
-    def _enter(self, claim: Claim, place: str, label: str) -> tuple[Entry, FileLock]:
+    def _enter(self, claim: LeaseClaim, place: str, label: str) -> tuple[LeaseEntry, FileLock]:
         with self._locked():
             self._alive()
-            entry = Entry(self._last_ticket() + 1, this_process(), claim, place, label, time.time())
+            entry = LeaseEntry(
+                self._last_ticket() + 1, this_process(), claim, place, label, time.time()
+            )
             lock = FileLock(self._lock_of(entry.ticket), thread_local=False)
             lock.acquire(timeout=0)
             self._write(entry)
         return entry, lock
 
-    def _take(self, entry: Entry, capacity: Capacity) -> tuple[str, ...] | None:
+    def _take(self, entry: LeaseEntry, capacity: Capacity) -> tuple[str, ...] | None:
         """Return the GPUs of a claim that fits now beside what is held and what came before."""
         with self._locked():
             others = [other for other in self._alive() if other.place == entry.place]
@@ -238,7 +240,7 @@ class Ledger:
                 self._write(replace(entry, held=True, devices=devices))
             return devices
 
-    def _why(self, entry: Entry) -> str:
+    def _why(self, entry: LeaseEntry) -> str:
         others = [
             other
             for other in self.entries()
@@ -248,7 +250,7 @@ class Ledger:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return f"waiting for {entry.claim.describe()}: in use by {', '.join(names[:3])}{more}"
 
-    def _leave(self, entry: Entry, lock: FileLock) -> None:
+    def _leave(self, entry: LeaseEntry, lock: FileLock) -> None:
         try:
             with self._locked():
                 self._strike(entry.ticket)
@@ -269,7 +271,7 @@ class Ledger:
         with held:
             yield
 
-    def _alive(self) -> list[Entry]:
+    def _alive(self) -> list[LeaseEntry]:
         """Return the claims of living processes and strike the others."""
         found = []
         for path in self._folder.glob("*.json"):
@@ -287,7 +289,7 @@ class Ledger:
         stems = [path.stem for path in self._folder.iterdir()]
         return max((int(stem) for stem in stems if stem.isdecimal()), default=0)
 
-    def _lives(self, entry: Entry) -> bool:
+    def _lives(self, entry: LeaseEntry) -> bool:
         if entry.owner.host == host_name():
             return not entry.owner.is_dead()
         # A process in another container has a number that says nothing here; its lock does.
@@ -299,7 +301,7 @@ class Ledger:
         lock.release()
         return False
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: LeaseEntry) -> None:
         write_text(self._folder / f"{entry.ticket}.json", json.dumps(entry.to_dict()))
 
     def _strike(self, ticket: int) -> None:
@@ -319,7 +321,7 @@ def default_folder() -> Path:
     return temporary / f"mlebench-leases-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
 
 
-def require(claim: Claim, capacity: Capacity) -> None:
+def require(claim: LeaseClaim, capacity: Capacity) -> None:
     """Refuse a claim that would wait for ever, naming all numbers and the options to change."""
     host = "this host" if capacity.place == HERE else capacity.place
     lacks = []
@@ -359,14 +361,14 @@ def lease_for(
         yield ()
         return
     capacity = sandbox.capacity(limits)
-    with Ledger().lease(claim, capacity, label=label, waiting=waiting) as devices:
+    with LeaseLedger().lease(claim, capacity, label=label, waiting=waiting) as devices:
         sandbox.make_room()
         yield devices
 
 
-def _read(path: Path) -> Entry | None:
+def _read(path: Path) -> LeaseEntry | None:
     try:
-        return Entry.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return LeaseEntry.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):  # another version's, or nobody's
         return None
 

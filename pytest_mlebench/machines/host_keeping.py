@@ -21,7 +21,7 @@ from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
 from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
-from pytest_mlebench.machines.link import Link, Refused
+from pytest_mlebench.machines.link import Link, LinkRefused
 from pytest_mlebench.machines.posting import Posting
 
 TEND_SECONDS = 2.0  # between looks at what a running attempt has more
@@ -171,7 +171,7 @@ class HostKeeping:
             return
         self._tended = now
         name = self._name(folder)
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(LinkRefused):
             self._send_record(folder)
             send_tails(self._link, folder.path, name, self._sent.setdefault(name, {}))
 
@@ -190,7 +190,7 @@ class HostKeeping:
         if any(mark.is_file() and mark.read_text() == _sha256(text) for mark in marks):
             return
         record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
-        with contextlib.suppress(Refused):  # another host has the item, or it is over already
+        with contextlib.suppress(LinkRefused):  # another host has the item, or it is over already
             send_attempt(self._link, attempt.path, self._name(attempt), record.encode())
         write_text(attempt.path / _DELIVERED, _sha256(text))
 

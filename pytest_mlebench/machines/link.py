@@ -22,7 +22,7 @@ ANSWER, REFUSAL, BEAT, STOP = "answer", "refusal", "beat", "stop"
 _END = "end of the channel"
 
 
-class Refused(InfrastructureError):
+class LinkRefused(InfrastructureError):
     """The controller does not want what a worker offers, or has not what it asks for."""
 
 
@@ -53,7 +53,7 @@ class Link:
                 raise InfrastructureError("the connection to the controller is lost") from None
             kind, answer = self._answers.get()
         if kind == REFUSAL:
-            raise Refused(answer)
+            raise LinkRefused(answer)
         return answer
 
     def close(self) -> None:

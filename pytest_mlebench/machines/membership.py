@@ -55,7 +55,7 @@ class Slot:
 
 
 @dataclass
-class Membership:
+class FleetMembership:
     """The machines of a session, and the workers on them."""
 
     machines: Machines

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Look:
+class HostLook:
     """What a first look at a machine has found."""
 
     machine: Machine
@@ -95,25 +95,27 @@ def run_there(
     return subprocess.run(command, input=data, capture_output=True, timeout=seconds, check=False)
 
 
-def look_at(machine: Machine, keepalive: float, expected: dict[str, str]) -> Look:
+def look_at(machine: Machine, keepalive: float, expected: dict[str, str]) -> HostLook:
     """Look whether a machine can be reached and has what a session needs, in these versions."""
     if machine.srun is not None and shutil.which("srun") is None:
-        return Look(machine, ("needs srun, which is not here: run pytest where Slurm is",))
+        return HostLook(machine, ("needs srun, which is not here: run pytest where Slurm is",))
     words = (machine.python, "-c", _LOOK, machine.folder, *PACKAGES)
     began = time.time()
     try:
         done = run_there(machine, keepalive, *words, seconds=LOOK_SECONDS)
     except subprocess.TimeoutExpired:
-        return Look(machine, (f"does not answer within {LOOK_SECONDS} s",))
+        return HostLook(machine, (f"does not answer within {LOOK_SECONDS} s",))
     except OSError as problem:
-        return Look(machine, (f"cannot run {machine.python}: {problem.strerror}",))
+        return HostLook(machine, (f"cannot run {machine.python}: {problem.strerror}",))
     if done.returncode != 0:
-        return Look(machine, (_why(machine, done),))
+        return HostLook(machine, (_why(machine, done),))
     try:
         facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        return Look(machine, ("answers with something else than asked for: is its shell silent?",))
-    return Look(machine, tuple(_problems(facts, expected, began, time.time())), facts)
+        return HostLook(
+            machine, ("answers with something else than asked for: is its shell silent?",)
+        )
+    return HostLook(machine, tuple(_problems(facts, expected, began, time.time())), facts)
 
 
 def at_once(machines: Iterable[Machine], look: Callable[[Machine], T]) -> list[T]:

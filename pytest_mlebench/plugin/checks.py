@@ -73,7 +73,10 @@ def refuse_shared_dollars(session: MleSession) -> None:
 
 
 def _sandbox_notes(session: MleSession, problems: Problems) -> list[str]:
-    from pytest_mlebench.host.leases import Leasing, Ledger  # late on purpose: only with an agent
+    from pytest_mlebench.host.leases import (  # late on purpose: only with an agent
+        LeaseLedger,
+        Leasing,
+    )
 
     agent = session.agent
     notes = list(agent.notes)
@@ -83,7 +86,7 @@ def _sandbox_notes(session: MleSession, problems: Problems) -> list[str]:
             sandbox = session.sandbox(agent)
             notes += sandbox.preflight(agent, limits, session.network(agent))
             if isinstance(sandbox, Leasing) and sandbox.claim(limits):
-                problems.check(Ledger().require_writable, None)
+                problems.check(LeaseLedger().require_writable, None)
     except ConfigError as error:
         several = error.errors if isinstance(error, ConfigErrors) else (error,)
         for each in several:

@@ -176,11 +176,11 @@ def slots_of(session: MleSession) -> int:
 
 def _fits(session: MleSession, competition_id: str) -> int:
     # late on purpose: only where the number of workers is asked for
-    from pytest_mlebench.host.leases import Claim, Leasing
+    from pytest_mlebench.host.leases import LeaseClaim, Leasing
 
     agent = session.agent
     limits = session.limits(session.registry.load(competition_id), agent)
     sandbox = session.sandbox(agent)
     if not isinstance(sandbox, Leasing):
         return int(host_cpus() // limits.cpus)
-    return sandbox.capacity(limits).holds(Claim.of(limits))
+    return sandbox.capacity(limits).holds(LeaseClaim.of(limits))

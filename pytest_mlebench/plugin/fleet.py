@@ -23,7 +23,7 @@ from pytest_mlebench.machines.link import BEAT, tell
 from pytest_mlebench.machines.packing import Package, pack_agent
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.machines.slurm import SPARE_SECONDS, cancel, time_of
-from pytest_mlebench.machines.ssh import Look, at_once, look_at, own_versions
+from pytest_mlebench.machines.ssh import HostLook, at_once, look_at, own_versions
 from pytest_mlebench.plugin.checks import distinct_limits, refuse_shared_dollars
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
@@ -34,7 +34,7 @@ from pytest_mlebench.plugin.settings import WORKER_KEY
 from pytest_mlebench.reports.results import ItemKey
 
 if TYPE_CHECKING:
-    from pytest_mlebench.machines.membership import Membership
+    from pytest_mlebench.machines.membership import FleetMembership
 
 STOP_SECONDS = 60.0  # for the machines to say that everything there has ended
 BEATS = 6  # within a grace or a keepalive, at least
@@ -52,7 +52,7 @@ class Fleet(Distribution):
         self._package = _pack(session)
         self._reachable: set[str] = set()
         self._desk: HostDesk | None = None  # from here on there once the run's folder is
-        self._members: Membership | None = None
+        self._members: FleetMembership | None = None
         self._token = ""
         self._prepared: dict[str, set[str]] = {}  # competitions, by machine
         self._images: dict[str, str] = {}  # digests, by machine
@@ -197,7 +197,7 @@ class Fleet(Distribution):
             raise pytest.UsageError("\n  ".join((head, *problems)))
         self.session.notes += [f"host {problem}" for problem in problems]
 
-    def _too_short(self, look: Look) -> list[str]:
+    def _too_short(self, look: HostLook) -> list[str]:
         """Refuse an allocation that ends before an agent may have ended."""
         asked = time_of(look.machine.srun or ())
         needed = max(limits.time_seconds for limits in distinct_limits(self.session))
@@ -210,7 +210,9 @@ class Fleet(Distribution):
 
     def _begin(self, manager: Any, putevent: Any) -> list[Any]:
         """Connect to the machines; called by xdist when the run's folder is open."""
-        from pytest_mlebench.machines.membership import Membership  # late on purpose: with xdist
+        from pytest_mlebench.machines.membership import (
+            FleetMembership,  # late on purpose: with xdist
+        )
 
         settings, elastic = self.session.settings, self._elastic
         if elastic is None:
@@ -219,7 +221,7 @@ class Fleet(Distribution):
         custody.resume()
         self._token = _token(settings.run.path / ".token")
         self._desk = HostDesk(settings.run, custody, self._package, self._item_of, self._given_to)
-        self._members = Membership(
+        self._members = FleetMembership(
             machines=self.machines,
             arguments=_arguments(self.session.config, settings.agent),
             elastic=elastic,

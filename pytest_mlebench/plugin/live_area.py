@@ -19,7 +19,7 @@ from pytest_mlebench._units import show_duration, show_size
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_mlebench.attempts.progress import AttemptProgress, Look, RunProgress
+    from pytest_mlebench.attempts.progress import AttemptProgress, ProgressLook, RunProgress
     from pytest_mlebench.reports.results import ItemKey, Result
 
 EVERY_SECONDS = 1.0
@@ -106,7 +106,7 @@ class LiveArea:
             if not self._paused:
                 self._draw(self.progress.look())
 
-    def _draw(self, look: Look) -> None:
+    def _draw(self, look: ProgressLook) -> None:
         columns, height = self._size()
         with self._lock:
             if self._stop.is_set() or self._paused:
@@ -152,7 +152,7 @@ class _Guarded:
         return getattr(self._file, name)
 
 
-def area_lines(look: Look, columns: int, height: int) -> list[str]:
+def area_lines(look: ProgressLook, columns: int, height: int) -> list[str]:
     """Return the lines of the area, none wider than *columns*, no more than *height*."""
     from rich.console import Console  # late on purpose: only on a terminal
     from rich.table import Table

@@ -35,7 +35,7 @@ MAX_MISSING_BYTES = 8  # of a text that pandas takes for a missing value: "#N/A 
 
 
 @dataclass(frozen=True)
-class Look:
+class CsvLook:
     """What is to be found out: which rows change, if some are copied; values of some columns."""
 
     copied: bool = True
@@ -53,7 +53,7 @@ class PartFacts:
     kept: dict[str, Kept] = field(default_factory=dict)
 
 
-def examine(part: Part, look: Look) -> PartFacts | None:
+def examine(part: Part, look: CsvLook) -> PartFacts | None:
     """Return the facts of a part, or none if it is not as regular as it must be."""
     rows = part.read()
     lengths = row_lengths(rows)

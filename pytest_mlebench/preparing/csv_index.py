@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.host.crew import Call, Crew
-from pytest_mlebench.preparing.csv_examine import Kept, Look, PartFacts, examine
-from pytest_mlebench.preparing.csv_source import Array, Part, Source, Types, cut
+from pytest_mlebench.preparing.csv_examine import CsvLook, Kept, PartFacts, examine
+from pytest_mlebench.preparing.csv_source import Array, CsvSource, Part, Types, cut
 
 KNOWN = {"int64", "float64", "bool", "string"}  # kinds of columns that parts can have
 LIKE_TEXTS = {*KNOWN, "boolean"}  # kinds that a part of a column of texts can seem to have
@@ -28,7 +28,7 @@ LIKE_TEXTS = {*KNOWN, "boolean"}  # kinds that a part of a column of texts can s
 class Index:
     """Where each row of a file begins, and which rows a prepared file has in another form."""
 
-    source: Source
+    source: CsvSource
     parts: tuple[Part, ...]
     starts: Array  # one more than there are rows: the end of the last one
     changed: Array | None  # the new length of a row that changes, else zero
@@ -49,11 +49,11 @@ class Index:
         return starts, (self.starts[rows + 1] - starts).astype(np.uint32)
 
 
-def build_index(crew: Crew, path: Path, types: Types, look: Look) -> Index | None:
+def build_index(crew: Crew, path: Path, types: Types, look: CsvLook) -> Index | None:
     """Return the index of a csv file, or none if it has to be read as a whole."""
     # not the names of types: pandas would search for their meanings again and again
     types = {name: each if each is str else np.dtype(each) for name, each in types.items()}
-    source = Source.of(path, types)
+    source = CsvSource.of(path, types)
     if source is None or not set(look.kept) <= set(source.columns):
         return None
     first = next(cut(source), None)
@@ -94,7 +94,9 @@ def joined_column(name: str, parts: Iterable[Kept]) -> pd.Series[Any]:
     return pd.Series(np.array([*known], dtype=object)[column], name=name, dtype=object)
 
 
-def _examined(crew: Crew, parts: Iterable[Part], look: Look) -> tuple[list[Part], list[PartFacts]]:
+def _examined(
+    crew: Crew, parts: Iterable[Part], look: CsvLook
+) -> tuple[list[Part], list[PartFacts]]:
     """Return parts and their facts; none at all if one is not regular."""
     noted: list[Part] = []
     facts: list[PartFacts] = []
@@ -111,7 +113,7 @@ def _examined(crew: Crew, parts: Iterable[Part], look: Look) -> tuple[list[Part]
     return noted, facts
 
 
-def _starts(source: Source, facts: list[PartFacts]) -> Array:
+def _starts(source: CsvSource, facts: list[PartFacts]) -> Array:
     starts = np.empty(1 + sum(len(each.lengths) for each in facts), dtype=np.int64)
     starts[0] = len(source.header)
     np.concatenate([each.lengths for each in facts], out=starts[1:])

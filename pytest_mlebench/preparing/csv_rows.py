@@ -20,10 +20,10 @@ import pandas as pd
 
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.crew import Crew
-from pytest_mlebench.preparing.csv_examine import Kept, Look, read_columns
+from pytest_mlebench.preparing.csv_examine import CsvLook, Kept, read_columns
 from pytest_mlebench.preparing.csv_index import Index, build_index, joined_column
 from pytest_mlebench.preparing.csv_parts import Options, by_pandas, table_text
-from pytest_mlebench.preparing.csv_source import Array, Part, Source, Types, row_ends
+from pytest_mlebench.preparing.csv_source import Array, CsvSource, Part, Types, row_ends
 from pytest_mlebench.preparing.files import require
 from pytest_mlebench.preparing.gather import gather
 from pytest_mlebench.preparing.tables import check_columns, read_csv, write_csv
@@ -79,7 +79,7 @@ def open_rows(
     *copied* no rows are going to be written as they are, and none is looked at for that.
     """
     is_large = require(path).stat().st_size >= MIN_INDEXED_BYTES
-    look = Look(copied=copied, kept=tuple(keep))
+    look = CsvLook(copied=copied, kept=tuple(keep))
     with Crew() as crew:
         index = build_index(crew, path, dtype or {}, look) if is_large else None
         if index is None:
@@ -243,7 +243,7 @@ class Change:
 class Copy:
     """Rows to be copied to their place in another file; *changed* are new lengths, else zero."""
 
-    source: Source
+    source: CsvSource
     starts: Array
     lengths: Array
     changed: Array | None
@@ -255,7 +255,7 @@ class Copy:
 class Rewrite:
     """Rows to be written anew."""
 
-    source: Source
+    source: CsvSource
     starts: Array
     lengths: Array
     change: Change
@@ -296,7 +296,7 @@ def _runs(rows: Array) -> int:
     return 1 + sum(int(np.count_nonzero(np.diff(piece) != 1)) for piece in pieces)
 
 
-def _patched(source: Source, text: bytes, lengths: Array, changed: Array) -> bytes:
+def _patched(source: CsvSource, text: bytes, lengths: Array, changed: Array) -> bytes:
     """Return rows of which some are written anew."""
     flags = changed != 0
     if flags.mean() > MANY_CHANGES:

@@ -30,7 +30,7 @@ Types = dict[str, Any]  # of columns, as read_csv takes them
 
 
 @dataclass(frozen=True)
-class Source:
+class CsvSource:
     """A csv file and how its columns are read."""
 
     path: Path
@@ -39,7 +39,7 @@ class Source:
     types: Types
 
     @classmethod
-    def of(cls, path: Path, types: Types) -> Source | None:
+    def of(cls, path: Path, types: Types) -> CsvSource | None:
         """Return a file, or none if its header is not a plain one."""
         header = _read_header(path)
         if header is None:
@@ -59,7 +59,7 @@ class Source:
 class Part:
     """A run of whole rows of a file."""
 
-    source: Source
+    source: CsvSource
     start: int
     size: int
 
@@ -75,7 +75,7 @@ def read_span(file: IO[bytes], start: int, size: int) -> bytes:
     return found + b"\n" if len(found) == size - 1 else found
 
 
-def cut(source: Source) -> Iterator[Part]:
+def cut(source: CsvSource) -> Iterator[Part]:
     """Yield the parts of a file, cut between rows if all its quotes are regular."""
     start = len(source.header)
     with source.path.open("rb") as file:

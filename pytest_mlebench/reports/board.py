@@ -42,7 +42,7 @@ class BoardRate:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """A row of the board: a published result, or a run of one's own."""
 
     agent: str
@@ -75,7 +75,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Place:
+class BoardPlace:
     """Where a run stands in one split."""
 
     split: str
@@ -94,13 +94,13 @@ class Place:
         )
 
 
-def read_board() -> tuple[Entry, ...]:
+def read_board() -> tuple[BoardEntry, ...]:
     """Return the published results."""
     with FILE.open(encoding="utf-8", newline="") as file:
         return tuple(_published(row) for row in csv.DictReader(file))
 
 
-def entry_of(report: Report) -> Entry:
+def entry_of(report: Report) -> BoardEntry:
     """Return a run as a row: the splits that it has whole, its conditions as remarks."""
     report.require_one_agent("a place on the board")
     disclosure = report.disclosure
@@ -109,7 +109,7 @@ def entry_of(report: Report) -> Entry:
         for row in report.rates
         if row.name in SPLITS and row.is_whole and (medal := row.rates["any_medal"])
     }
-    return Entry(
+    return BoardEntry(
         agent=disclosure.agent or "this run",
         llms=", ".join(disclosure.llms) or "not stated",
         rates=rates,
@@ -120,7 +120,7 @@ def entry_of(report: Report) -> Entry:
     )
 
 
-def ranking(entries: Sequence[Entry], split: str) -> list[tuple[int | None, Entry]]:
+def ranking(entries: Sequence[BoardEntry], split: str) -> list[tuple[int | None, BoardEntry]]:
     """Return the entries that have a split, the best first, each with its rank if it has one."""
     having = [entry for entry in entries if split in entry.rates]
     having.sort(key=lambda entry: -entry.rates[split].mean)
@@ -128,7 +128,7 @@ def ranking(entries: Sequence[Entry], split: str) -> list[tuple[int | None, Entr
     return [(_rank(entry, ranked, split) if entry.is_ranked else None, entry) for entry in having]
 
 
-def places(own: Entry, entries: Sequence[Entry]) -> list[Place]:
+def places(own: BoardEntry, entries: Sequence[BoardEntry]) -> list[BoardPlace]:
     """Return the places of a run in the splits that it has."""
     found = []
     for split in SPLITS:
@@ -137,11 +137,11 @@ def places(own: Entry, entries: Sequence[Entry]) -> list[Place]:
         others = [entry for entry in entries if entry.is_ranked and split in entry.rates]
         alike = sum(_overlap(rate, entry.rates[split]) for entry in others)
         rank = _rank(own, [*others, own], split)
-        found.append(Place(split, rate, rank, len(others) + 1, alike))
+        found.append(BoardPlace(split, rate, rank, len(others) + 1, alike))
     return found
 
 
-def board_lines(entries: Sequence[Entry], split: str = ALL) -> list[Line]:
+def board_lines(entries: Sequence[BoardEntry], split: str = ALL) -> list[Line]:
     """Return the board for a terminal, sorted by a split; remarks are below their row."""
     head = f"{'':>3} {'agent':<21}{'low':>8}{'medium':>8}{'high':>8}{'all':>13}{'hours':>6}  date"
     lines = [Line(head, {"bold": True})]
@@ -155,7 +155,7 @@ def board_lines(entries: Sequence[Entry], split: str = ALL) -> list[Line]:
     return lines
 
 
-def board_svg(own: Entry, entries: Sequence[Entry]) -> str:
+def board_svg(own: BoardEntry, entries: Sequence[BoardEntry]) -> str:
     """Return the board as a picture: a dot and an interval for each entry of the widest split."""
     split = next((name for name in reversed(SPLITS) if name in own.rates), None)
     if split is None:
@@ -184,7 +184,7 @@ def _hours(time: str | None) -> float | None:
         return None
 
 
-def _published(row: dict[str, str]) -> Entry:
+def _published(row: dict[str, str]) -> BoardEntry:
     rates = {}
     for split in SPLITS:
         mean, sem = float(row[split]), float(row[f"{split}_sem"])
@@ -196,10 +196,10 @@ def _published(row: dict[str, str]) -> Entry:
     remarks = [f"{hours:g} hours instead of {STANDARD_HOURS}"] if hours != STANDARD_HOURS else []
     remarks += ["models undisclosed"] if row["llm"] == "undisclosed" else []
     remarks += [row["note"]] if row["note"] else []
-    return Entry(row["agent"], row["llm"], rates, hours, row["date"], tuple(remarks))
+    return BoardEntry(row["agent"], row["llm"], rates, hours, row["date"], tuple(remarks))
 
 
-def _rank(entry: Entry, ranked: Sequence[Entry], split: str) -> int:
+def _rank(entry: BoardEntry, ranked: Sequence[BoardEntry], split: str) -> int:
     """Return a rank by means as they are published, with two decimals."""
     mean = round(entry.rates[split].mean, 2)
     return 1 + sum(round(other.rates[split].mean, 2) > mean for other in ranked)
@@ -209,14 +209,14 @@ def _overlap(left: BoardRate, right: BoardRate) -> bool:
     return left.interval[0] <= right.interval[1] and right.interval[0] <= left.interval[1]
 
 
-def _cell(entry: Entry, split: str, with_error: bool) -> str:
+def _cell(entry: BoardEntry, split: str, with_error: bool) -> str:
     rate = entry.rates.get(split)
     if rate is None:
         return "-"
     return rate.text if with_error else f"{rate.mean:.2f}"
 
 
-def _below(entry: Entry) -> list[str]:
+def _below(entry: BoardEntry) -> list[str]:
     """Return the models and the remarks of an entry, on lines below it."""
     text = "; ".join([one_line(entry.llms), *entry.remarks])
     return textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
@@ -226,7 +226,7 @@ def _x(percent: float) -> float:
     return round(290 + 4.5 * percent, 1)
 
 
-def _svg_row(y: int, rank: int | None, entry: Entry, split: str) -> str:
+def _svg_row(y: int, rank: int | None, entry: BoardEntry, split: str) -> str:
     rate = entry.rates[split]
     color = "#b42318" if entry.is_own else "#2f81f7" if entry.is_ranked else "#8c959f"
     name = escape(cut(f"{rank or '-'} {one_line(entry.agent)} ({one_line(entry.llms)})", 46))

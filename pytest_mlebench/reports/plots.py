@@ -16,7 +16,7 @@ COLORS = ("#2f6fd6", "#b8860b", "#2e8b57", "#b42318", "#7a4fbf", "#57606a")  # A
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A curve in coordinates, ready to be drawn."""
 
     name: str
@@ -48,7 +48,7 @@ class Plot:
         return [(_y(percent), str(percent)) for percent in range(0, 101, 25)]
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[PlotLine]:
         """Return the curves in coordinates."""
         return [
             self._line(name, curve, COLORS[number % len(COLORS)])
@@ -101,7 +101,7 @@ class Plot:
                 writer.writerow((name, f"{point.x:g}", *row))
         return out.getvalue()
 
-    def _line(self, name: str, curve: Sequence[CurvePoint], color: str) -> Line:
+    def _line(self, name: str, curve: Sequence[CurvePoint], color: str) -> PlotLine:
         ordered = sorted(curve, key=lambda point: point.x)
         upper = [f"{self._x(point.x)},{_y(point.high)}" for point in ordered]
         lower = [f"{self._x(point.x)},{_y(point.low)}" for point in reversed(ordered)]
@@ -113,7 +113,7 @@ class Plot:
             )
             for point in ordered
         )
-        return Line(
+        return PlotLine(
             name,
             color,
             " ".join(f"{x},{y}" for x, y, _ in dots),

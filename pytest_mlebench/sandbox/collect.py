@@ -50,7 +50,7 @@ _KINDS = {
 }
 
 
-class Refused(Exception):
+class NotCollected(Exception):
     """Say in one sentence why something is not collected."""
 
 
@@ -78,7 +78,7 @@ def collect(
         with _opened_folder(str(home), None, "the workspace") as root:
             collected.problem = _take_submission(root, submission, limits.submission_bytes)
             _Artefacts(collected, limits, secrets).take(root, artefacts)
-    except Refused as problem:
+    except NotCollected as problem:
         collected.problem = str(problem)
     except OSError as problem:
         raise SandboxError(
@@ -120,7 +120,7 @@ def read_submission(home: Path, target: IO[bytes], max_bytes: int) -> str | None
             _pour(source, target, SUBMISSION, max_bytes)
     except FileNotFoundError:
         return NO_SUBMISSION
-    except Refused as problem:
+    except NotCollected as problem:
         return str(problem)
     return None
 
@@ -149,7 +149,7 @@ def _take_submission(root: int, target: Path, max_bytes: int) -> str | None:
             take_file(folder, SUBMISSION, target, max_bytes)
     except FileNotFoundError:
         return NO_SUBMISSION
-    except Refused as problem:
+    except NotCollected as problem:
         return str(problem)
     return None
 
@@ -183,7 +183,7 @@ class _Artefacts:
                     take(folder, entry, target / name, f"{shown}/{name}")
         except FileNotFoundError:
             self._note(f"the agent removed its folder {shown}")
-        except Refused as problem:
+        except NotCollected as problem:
             self._note(str(problem))
 
     def _take_file(self, folder: int, name: str, target: Path, shown: str) -> None:
@@ -195,7 +195,7 @@ class _Artefacts:
                 self._collected.files += 1
         except FileNotFoundError:
             self._note(f"{shown} has vanished")
-        except Refused as problem:
+        except NotCollected as problem:
             self._note(str(problem))
 
     def _entries_of(self, folder: int, shown: str) -> list[tuple[str, bool]]:
@@ -224,13 +224,13 @@ def _opened_folder(name: str, parent: int | None, shown: str) -> Iterator[int]:
     """Open a folder without following a link, even one whose permissions the agent took away."""
     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
-        raise Refused(f"{shown} is {_kind(status)}, not a folder")
+        raise NotCollected(f"{shown} is {_kind(status)}, not a folder")
     try:
         descriptor = _open_folder(name, parent)
     except NotADirectoryError:
-        raise Refused(f"{shown} is not a folder") from None
+        raise NotCollected(f"{shown} is not a folder") from None
     except PermissionError:
-        raise Refused(f"{shown} cannot be read: permission denied") from None
+        raise NotCollected(f"{shown} cannot be read: permission denied") from None
     try:
         yield descriptor
     finally:
@@ -258,9 +258,9 @@ def _opened_file(folder: int, name: str, shown: str, max_bytes: int) -> Iterator
     try:
         descriptor = os.open(name, _FILE, dir_fd=folder)
     except PermissionError:
-        raise Refused(f"{shown} cannot be read: permission denied") from None
+        raise NotCollected(f"{shown} cannot be read: permission denied") from None
     except OSError as problem:
-        raise Refused(f"{shown} cannot be read: {(problem.strerror or '').lower()}") from None
+        raise NotCollected(f"{shown} cannot be read: {(problem.strerror or '').lower()}") from None
     try:
         _require_plain(os.fstat(descriptor), shown, max_bytes)  # of what really was opened
         yield descriptor
@@ -270,9 +270,9 @@ def _opened_file(folder: int, name: str, shown: str, max_bytes: int) -> Iterator
 
 def _require_plain(status: os.stat_result, shown: str, max_bytes: int) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise Refused(f"{shown} is {_kind(status)}, not a regular file")
+        raise NotCollected(f"{shown} is {_kind(status)}, not a regular file")
     if status.st_nlink != 1:
-        raise Refused(f"{shown} is a hard link: the same file has {status.st_nlink} names")
+        raise NotCollected(f"{shown} is a hard link: the same file has {status.st_nlink} names")
     if status.st_size > max_bytes:
         raise _too_large(shown, status.st_size, max_bytes)
 
@@ -298,13 +298,15 @@ def _pour(
     return size
 
 
-def _too_large(shown: str, size: int, max_bytes: int) -> Refused:
-    return Refused(f"{shown} is too large: {show_size(size)}, allowed are {show_size(max_bytes)}")
+def _too_large(shown: str, size: int, max_bytes: int) -> NotCollected:
+    return NotCollected(
+        f"{shown} is too large: {show_size(size)}, allowed are {show_size(max_bytes)}"
+    )
 
 
 def _require_short(target: Path, shown: str) -> None:
     if len(os.fsencode(target)) > _PATH:
-        raise Refused(f"{shown} is nested too deeply")
+        raise NotCollected(f"{shown} is nested too deeply")
 
 
 def _printable(sentence: str) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 import h11
 
 from pytest_mlebench.sandbox.egress_rules import THIS_HOST, is_address, parse_rules
-from pytest_mlebench.sandbox.http_server import CHUNK_BYTES, HttpConnection, HttpServer, Refusal
+from pytest_mlebench.sandbox.http_server import CHUNK_BYTES, HttpConnection, HttpRefusal, HttpServer
 from pytest_mlebench.sandbox.proxy_request import ProxyRequest, parse_proxy_request
 from pytest_mlebench.sandbox.redact import redact
 
@@ -82,13 +82,13 @@ class Egress(HttpServer):
         started = time.time()
         try:
             request = parse_proxy_request(await connection.request())
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             self._note(started, None, "refused", str(refusal))
             await _respond(connection, refusal.status, str(refusal))
             return
         try:
             theirs, them = await self._connect(request)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             self._note(started, request, "refused", str(refusal))
             await _respond(connection, refusal.status, f"{request.address} is refused: {refusal}")
             return
@@ -110,13 +110,13 @@ class Egress(HttpServer):
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         rule = next((r for r in self._rules if r.admits(request.host, request.port)), None)
         if rule is None:
-            raise Refusal(HTTPStatus.FORBIDDEN, "it is not on the list of --mle-network")
+            raise HttpRefusal(HTTPStatus.FORBIDDEN, "it is not on the list of --mle-network")
         async with asyncio.timeout(_CONNECT_SECONDS):
             found = await self._resolve(request.host, request.port)
             objections = {address: rule.objection(address) for address in found}
             addresses = [address for address, objection in objections.items() if not objection]
             if found and not addresses:
-                raise Refusal(HTTPStatus.FORBIDDEN, str(objections[found[0]]))
+                raise HttpRefusal(HTTPStatus.FORBIDDEN, str(objections[found[0]]))
             problem: OSError = OSError("no such host")
             for address in addresses:  # the very ones that were looked at, not looked up again
                 try:

@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 logger = logging.getLogger(__name__)
 
 
-class Refusal(Exception):
+class HttpRefusal(Exception):
     """Say with which HTTP status and in which words a request is turned down."""
 
     def __init__(self, status: HTTPStatus, sentence: str) -> None:
@@ -85,12 +85,14 @@ class HttpConnection:
         try:
             event = await self._next_event()
         except TimeoutError:
-            raise Refusal(HTTPStatus.REQUEST_TIMEOUT, "the upload came to a standstill") from None
+            raise HttpRefusal(
+                HTTPStatus.REQUEST_TIMEOUT, "the upload came to a standstill"
+            ) from None
         except h11.RemoteProtocolError:
             sentence = "the chunked upload is broken"
             if self._protocol.trailing_data[1]:  # the client has closed its side
                 sentence = "the upload ended before its announced length"
-            raise Refusal(HTTPStatus.BAD_REQUEST, sentence) from None
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, sentence) from None
         return bytes(event.data) if isinstance(event, h11.Data) else b""
 
     async def respond(self, status: HTTPStatus, content_type: str, content: bytes) -> None:
@@ -212,18 +214,18 @@ def _check(request: h11.Request) -> None:
     names = [name for name, _ in request.headers]
     is_old = request.http_version == b"1.0"
     if not is_old and request.http_version != b"1.1":
-        raise Refusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "use HTTP/1.1 or HTTP/1.0")
+        raise HttpRefusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "use HTTP/1.1 or HTTP/1.0")
     if len(names) > _MAX_HEADERS:
-        raise Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "too many headers")
+        raise HttpRefusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "too many headers")
     # RFC 9112, 6.1: a mistake, or an attempt to smuggle a second request past a server
     if b"transfer-encoding" in names and (is_old or b"content-length" in names):
-        raise Refusal(HTTPStatus.BAD_REQUEST, "the length of the body is not clear")
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, "the length of the body is not clear")
 
 
-def _not_understood(problem: h11.RemoteProtocolError) -> Refusal:
+def _not_understood(problem: h11.RemoteProtocolError) -> HttpRefusal:
     status = HTTPStatus(problem.error_status_hint)
     if status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-        return Refusal(status, "the head of the request is too long")
+        return HttpRefusal(status, "the head of the request is too long")
     # h11 quotes the line at fault, which may be the one with the agent's key
     reason = re.split(r": b\w*\W", str(problem))[0]
-    return Refusal(status, f"the request is not understood: {reason[:1].lower()}{reason[1:]}")
+    return HttpRefusal(status, f"the request is not understood: {reason[:1].lower()}{reason[1:]}")

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import h11
 
-from pytest_mlebench.sandbox.http_server import Refusal
+from pytest_mlebench.sandbox.http_server import HttpRefusal
 
 _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]{1,255})(?::(?P<port>[0-9]{1,5}))?")
 _URL = re.compile(r"http://(?P<authority>[^/?#]*)(?P<path>[/?][^#]*)?", re.IGNORECASE)
@@ -45,12 +45,12 @@ def parse_proxy_request(request: h11.Request) -> ProxyRequest:
     method, target = request.method.decode("ascii"), request.target.decode("ascii")
     if method == "CONNECT":
         if _framing(request) not in ([], [(b"Content-Length", b"0")]):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "a request for a tunnel has no body")
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, "a request for a tunnel has no body")
         host, port = _authority(target, None)
         return ProxyRequest(method, host, port, None)
     url = _URL.fullmatch(target)
     if url is None:
-        raise Refusal(
+        raise HttpRefusal(
             HTTPStatus.BAD_REQUEST, "a proxy wants http://HOST/PATH, or CONNECT HOST:PORT"
         )
     host, port = _authority(url["authority"], 80)
@@ -62,7 +62,7 @@ def _authority(text: str, default: int | None) -> tuple[str, int]:
     match = _AUTHORITY.fullmatch(text)
     port = None if match is None else int(match["port"]) if match["port"] else default
     if match is None or port is None or not 0 < port < 65_536:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "this is not HOST:PORT")
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, "this is not HOST:PORT")
     return match["host"].lower().rstrip("."), port
 
 

@@ -12,7 +12,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
 from pytest_mlebench._units import show_size
-from pytest_mlebench.sandbox.http_server import HttpConnection, Refusal
+from pytest_mlebench.sandbox.http_server import HttpConnection, HttpRefusal
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -40,9 +40,9 @@ async def receive(
                 (form or sink).write(chunk)
         except FormParserError as problem:
             sentence = f"the form cannot be read: {str(problem).lower()}"
-            raise Refusal(HTTPStatus.BAD_REQUEST, sentence) from None
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, sentence) from None
     if form is not None and not form.has_file:
-        raise Refusal(
+        raise HttpRefusal(
             HTTPStatus.BAD_REQUEST,
             "the form has no complete field 'file': send it as curl -F file=@submission.csv does",
         )
@@ -127,13 +127,13 @@ def _check_announcement(headers: dict[bytes, bytes], max_bytes: int) -> None:
     if b"transfer-encoding" in headers:
         return
     if b"content-length" not in headers:
-        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
+        raise HttpRefusal(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
     if int(headers[b"content-length"]) > max_bytes:
         raise _too_large(max_bytes - _ENVELOPE_BYTES)
 
 
-def _too_large(max_bytes: int) -> Refusal:
-    return Refusal(
+def _too_large(max_bytes: int) -> HttpRefusal:
+    return HttpRefusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"the file is larger than a submission may be: {show_size(max_bytes)}",
     )

@@ -37,7 +37,7 @@ from typing import Self
 import h11
 
 from pytest_mlebench.errors import InvalidSubmission, SandboxError
-from pytest_mlebench.sandbox.http_server import HttpConnection, HttpServer, Refusal
+from pytest_mlebench.sandbox.http_server import HttpConnection, HttpRefusal, HttpServer
 from pytest_mlebench.sandbox.upload import receive
 
 VALID = "Submission is valid."
@@ -129,7 +129,7 @@ class Validator(HttpServer):
         try:
             content = await self._content(connection, await connection.request())
             status = HTTPStatus.OK
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             content, status = {"error": str(refusal)}, refusal.status
         body = json.dumps(content).encode() + b"\n"
         await connection.respond(status, "application/json", body)
@@ -142,13 +142,13 @@ class Validator(HttpServer):
             case b"POST", b"/validate":
                 return {"result": await self._validate(connection, request)}
             case b"GET" | b"POST", _:
-                raise Refusal(HTTPStatus.NOT_FOUND, "there is GET /health and POST /validate")
+                raise HttpRefusal(HTTPStatus.NOT_FOUND, "there is GET /health and POST /validate")
         method = request.method[:20].decode("ascii").lower()
-        raise Refusal(HTTPStatus.NOT_IMPLEMENTED, f"unsupported method ({method!r})")
+        raise HttpRefusal(HTTPStatus.NOT_IMPLEMENTED, f"unsupported method ({method!r})")
 
     async def _validate(self, connection: HttpConnection, request: h11.Request) -> str:
         if self._uploads >= _MAX_UPLOADS:
-            raise Refusal(
+            raise HttpRefusal(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"{_MAX_UPLOADS} submissions are being checked already: wait and try again",
             )
@@ -159,11 +159,11 @@ class Validator(HttpServer):
                 size = await receive(connection, request, path, max_bytes=self._max_bytes)
                 async with self._one_at_a_time:
                     return await _in_thread(lambda: self._judge(path, size))
-        except (Refusal, ConnectionError):
+        except (HttpRefusal, ConnectionError):
             raise
         except Exception:
             logger.exception("the format check failed")
-            raise Refusal(
+            raise HttpRefusal(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "the format check itself failed, which says nothing about the submission",
             ) from None

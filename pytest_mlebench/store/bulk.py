@@ -19,7 +19,7 @@ from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError, MlebenchError
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.store.obtain import KeepRaw, Place, find_source
+from pytest_mlebench.store.obtain import KeepRaw, StorePlace, find_source
 from pytest_mlebench.store.progress import as_progress
 from pytest_mlebench.store.store import Store
 from pytest_mlebench.store.turns import Turns, in_flight
@@ -100,7 +100,7 @@ def largest_first(
         if source is not None:
             path = find_source(competition, source)
         else:
-            path = Place(competition, store.folder(competition)).zip
+            path = StorePlace(competition, store.folder(competition)).zip
         return path.stat().st_size if path.is_file() else 0
 
     return sorted(competitions, key=size, reverse=True)
@@ -124,7 +124,7 @@ def preflight(
     if source is not None:
         _check_space(store.root, _brought(missing, source), jobs, keep_raw)
         return
-    places = [Place(each, store.folder(each)) for each in missing]
+    places = [StorePlace(each, store.folder(each)) for each in missing]
     wanted = [place for place in places if place.needs_download()]
     found = [_found(place) for place in places if place not in wanted]
     log = progress or silent
@@ -138,10 +138,10 @@ def preflight(
         _check_space(store.root, found + needs, jobs, keep_raw)
 
 
-def _ask(places: Sequence[Place], question: Callable[[Kaggle, str], T], log: Log) -> list[T]:
+def _ask(places: Sequence[StorePlace], question: Callable[[Kaggle, str], T], log: Log) -> list[T]:
     """Ask Kaggle about several competitions at a time."""
 
-    def ask(place: Place) -> T:
+    def ask(place: StorePlace) -> T:
         with Kaggle(log) as kaggle:
             return question(kaggle, place.competition.id)
 
@@ -149,7 +149,7 @@ def _ask(places: Sequence[Place], question: Callable[[Kaggle, str], T], log: Log
         return list(pool.map(ask, places))
 
 
-def _check_access(places: Sequence[Place], log: Log) -> None:
+def _check_access(places: Sequence[StorePlace], log: Log) -> None:
     """Raise ConfigError naming all the competitions that cannot be downloaded."""
     if not places:
         return
@@ -200,13 +200,13 @@ def _brought(competitions: Sequence[Competition], source: Path) -> list[Need]:
     return needs
 
 
-def _found(place: Place) -> Need:
+def _found(place: StorePlace) -> Need:
     """Return what raw files that lie in the store will take."""
     packed = place.zip.stat().st_size if place.zip.exists() else 0
     return Need(0, _need(place.competition, packed).unpacked)
 
 
-def _published(places: Sequence[Place], log: Log) -> list[Need]:
+def _published(places: Sequence[StorePlace], log: Log) -> list[Need]:
     """Return what downloads will take at most: by the published sizes, else by Kaggle's lists."""
     unknown = [place for place in places if place.competition.size_gb is None]
     listed = _ask(unknown, Kaggle.listed_size, log) if unknown else []

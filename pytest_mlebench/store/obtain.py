@@ -35,7 +35,7 @@ class Raw:
 
 
 @dataclass(frozen=True)
-class Place:
+class StorePlace:
     """Where one competition lies in a store."""
 
     competition: Competition
@@ -66,7 +66,7 @@ class Place:
 
 
 def obtain(
-    place: Place, scratch: Path, *, verify: bool, source: Path | None, progress: Progress
+    place: StorePlace, scratch: Path, *, verify: bool, source: Path | None, progress: Progress
 ) -> Raw:
     """Return the raw files, in *scratch*, from the nearest place that has them."""
     competition = place.competition
@@ -102,7 +102,7 @@ def obtain(
     return _unpacked(competition, place.zip, target, verify, progress, done)
 
 
-def keep(place: Place, raw: Raw, what: KeepRaw) -> None:
+def keep(place: StorePlace, raw: Raw, what: KeepRaw) -> None:
     """Keep of the raw files what is wanted, before the dataset is moved into its place."""
     if what == "none" and (known := read_zip(place.zip)) is not None:
         dispose_of(place.zip, known)
@@ -111,13 +111,13 @@ def keep(place: Place, raw: Raw, what: KeepRaw) -> None:
         write_text(place.note, json.dumps(raw.origin))
 
 
-def leftovers(place: Place) -> bool:
+def leftovers(place: StorePlace) -> bool:
     """Tell whether there is a zip that was to be removed."""
     known = read_zip(place.zip)
     return known is not None and known.disposable
 
 
-def clear(place: Place) -> None:
+def clear(place: StorePlace) -> None:
     """Remove the zip that is not to be kept; nothing that is not ours."""
     if leftovers(place):
         remove_zip(place.zip)
@@ -161,7 +161,7 @@ def _generate(competition: Competition, target: Path) -> Path:
     return target
 
 
-def _is_ours(place: Place) -> bool:
+def _is_ours(place: StorePlace) -> bool:
     return place.note.is_file() and place.has_raw()
 
 

@@ -21,7 +21,7 @@ from pytest_mlebench.store import verify
 from pytest_mlebench.store.child import prepare_apart
 from pytest_mlebench.store.lock import Busy, exclusive
 from pytest_mlebench.store.marker import Marker, Verified, code_hash, read_marker
-from pytest_mlebench.store.obtain import KeepRaw, Place, Raw, clear, keep, leftovers, obtain
+from pytest_mlebench.store.obtain import KeepRaw, Raw, StorePlace, clear, keep, leftovers, obtain
 from pytest_mlebench.store.progress import as_progress
 from pytest_mlebench.store.swap import exchange
 from pytest_mlebench.store.turns import Turns
@@ -119,7 +119,7 @@ class Store:
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _make(self, competition: Competition, scratch: Path, wanted: _Wanted) -> None:
-        place = Place(competition, self.folder(competition))
+        place = StorePlace(competition, self.folder(competition))
         with wanted.turns.fetching:
             raw = obtain(
                 place,
@@ -131,7 +131,7 @@ class Store:
         with wanted.turns.making:
             self._make_from(raw, place, scratch, wanted)
 
-    def _make_from(self, raw: Raw, place: Place, scratch: Path, wanted: _Wanted) -> None:
+    def _make_from(self, raw: Raw, place: StorePlace, scratch: Path, wanted: _Wanted) -> None:
         competition = place.competition
         wanted.progress(f"{competition.id}: preparing")
         new = scratch / "prepared"
@@ -148,7 +148,7 @@ class Store:
     def _tidy_after_a_kill(self, competition: Competition) -> None:
         """Remove what a process left that was killed after its work was done."""
         folder = self.folder(competition)
-        place = Place(competition, folder)
+        place = StorePlace(competition, folder)
         traces = any(path.name.startswith((SCRATCH, ".lease")) for path in folder.iterdir())
         if not traces and not leftovers(place):
             return

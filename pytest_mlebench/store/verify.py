@@ -29,7 +29,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ChecksumComparison:
     """The sums of the prepared files, and those that are not the published ones."""
 
     sums: dict[str, str]
@@ -46,19 +46,19 @@ def expected(competition: Competition) -> dict[str, str]:
     }
 
 
-def compare(competition: Competition, prepared: Path) -> Comparison:
+def compare(competition: Competition, prepared: Path) -> ChecksumComparison:
     """Read the prepared files that have published sums, several at a time."""
     wanted = expected(competition)
     with ThreadPoolExecutor(4) as pool:
         found = pool.map(lambda item: _compare(prepared / item[0], *item), wanted.items())
         results = dict(zip(wanted, found, strict=True))
-    return Comparison(
+    return ChecksumComparison(
         {name: got for name, (got, _) in results.items()},
         [mismatch for _, mismatch in results.values() if mismatch is not None],
     )
 
 
-def verify(competition: Competition, prepared: Path, remedy: str) -> Comparison:
+def verify(competition: Competition, prepared: Path, remedy: str) -> ChecksumComparison:
     """Raise DatasetError naming the files that differ, expected and got, and the way out."""
     comparison = compare(competition, prepared)
     wrong = comparison.wrong

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from docker_jobs import HELPERS, SMALL
 
-from pytest_mlebench.host.leases import Claim, Ledger, lease_for
+from pytest_mlebench.host.leases import LeaseClaim, LeaseLedger, lease_for
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine, find_orphans
 
 Worker = subprocess.Popen[str]
@@ -47,7 +47,7 @@ def start(folder: Path, data: Path, engine: Engine, seconds: float, cpus: float)
 
 
 def test_a_lease_covers_all_that_the_container_may_use(sandbox: DockerSandbox) -> None:
-    assert sandbox.claim(SMALL) == Claim(1, 256 * 10**6, 0)
+    assert sandbox.claim(SMALL) == LeaseClaim(1, 256 * 10**6, 0)
     facts = sandbox.engine.facts
     capacity = sandbox.capacity(SMALL)
     assert (capacity.cpus, capacity.memory_bytes) == (facts.cpus, facts.memory_bytes)
@@ -69,7 +69,7 @@ def test_the_container_of_a_killed_worker_ends_before_its_lease_is_used_again(
                 break
             assert worker.poll() is None
             time.sleep(0.1)
-        (entry,) = Ledger().entries()
+        (entry,) = LeaseLedger().entries()
         assert entry.label == "dead/seed0"
     finally:
         worker.kill()
@@ -77,7 +77,7 @@ def test_the_container_of_a_killed_worker_ends_before_its_lease_is_used_again(
     assert worker.pid in {orphan.pid for orphan in find_orphans(engine)}
     with lease_for(sandbox, SMALL, label="next", waiting=print):
         assert worker.pid not in {orphan.pid for orphan in find_orphans(engine)}
-        assert [entry.label for entry in Ledger().entries()] == ["next"]
+        assert [entry.label for entry in LeaseLedger().entries()] == ["next"]
 
 
 def test_of_eight_containers_on_an_engine_for_two_never_more_than_two_run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_mlebench._toml import Problems, Table
+from pytest_mlebench._toml import Table, TableProblems
 from pytest_mlebench.errors import CompetitionFileError
 from pytest_mlebench.grading.rules import Rules
 
@@ -21,7 +21,7 @@ def make_rules(**submission: Any) -> Rules:
     """
     quirks = {key: submission.pop(key) for key in QUIRKS if key in submission}
     submission |= {"quirks": quirks} if quirks else {}
-    problems = Problems("here", CompetitionFileError, collect=True)
+    problems = TableProblems("here", CompetitionFileError, collect=True)
     table = Table(submission, "here", problems=problems)
     rules = Rules.from_table(table)
     table.finish()

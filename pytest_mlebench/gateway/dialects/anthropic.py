@@ -14,7 +14,7 @@ from pytest_mlebench.gateway.dialects.dialect import (
     table,
     text,
 )
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Usage
 
 # https://docs.anthropic.com/en/api/errors
@@ -69,7 +69,7 @@ class Anthropic(Dialect):
         """Return the model of a message or of the start of one."""
         return text(message.get("model")) or text(table(message, "message").get("model"))
 
-    def wording(self, refusal: Refusal) -> dict[str, Any]:
+    def wording(self, refusal: CallRefusal) -> dict[str, Any]:
         """Return the error object of Anthropic's API."""
         return {
             "type": "error",

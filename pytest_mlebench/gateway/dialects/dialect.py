@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Usage
 
 Message = Mapping[str, Any]  # a body, or the data of one event of a stream
@@ -44,7 +44,7 @@ class Dialect(ABC):
         """Return the model that a message says it comes from."""
 
     @abstractmethod
-    def wording(self, refusal: Refusal) -> dict[str, Any]:
+    def wording(self, refusal: CallRefusal) -> dict[str, Any]:
         """Return a refusal in the provider's own form."""
 
     def is_deferred(self, path: str, body: Message) -> bool:

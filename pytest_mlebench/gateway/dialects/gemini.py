@@ -14,7 +14,7 @@ from pytest_mlebench.gateway.dialects.dialect import (
     table,
     text,
 )
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Usage
 
 _MODEL = re.compile(r"/((?:models|tunedModels)/[^/:]+)(?::|$)")
@@ -75,7 +75,7 @@ class Gemini(Dialect):
         """Return the version of the model."""
         return text(message.get("modelVersion"))
 
-    def wording(self, refusal: Refusal) -> dict[str, Any]:
+    def wording(self, refusal: CallRefusal) -> dict[str, Any]:
         """Return the error object of Google's APIs."""
         return {
             "error": {

@@ -14,7 +14,7 @@ from pytest_mlebench.gateway.dialects.dialect import (
     table,
     text,
 )
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Usage
 
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")  # Azure: the path decides, not the body
@@ -83,7 +83,7 @@ class OpenAI(Dialect):
         """Return the model of a body, a chunk or a streamed response."""
         return text(message.get("model")) or text(table(message, "response").get("model"))
 
-    def wording(self, refusal: Refusal) -> dict[str, Any]:
+    def wording(self, refusal: CallRefusal) -> dict[str, Any]:
         """Return the error object of OpenAI's API."""
         kind, code = _TYPES[refusal.kind]
         return {"error": {"message": str(refusal), "type": kind, "param": None, "code": code}}

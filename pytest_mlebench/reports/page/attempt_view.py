@@ -21,7 +21,7 @@ PROBLEM_LETTERS = 400
 
 
 @dataclass(frozen=True)
-class Place:
+class AttemptPlace:
     """Where an attempt belongs in the page."""
 
     anchor: str
@@ -65,7 +65,7 @@ def budget(attempts: int) -> int:
     return max(SHORTEST_TEXT, min(LONGEST_TEXT, ALL_TEXTS // max(1, attempts)))
 
 
-def view_attempt(result: Result, place: Place, letter: str) -> AttemptView:
+def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptView:
     """Return what the page shows of an attempt."""
     folder = traces.folder_of(result)
     samples = [] if folder is None else traces.samples(folder)

@@ -116,7 +116,7 @@ def _dots(scored: Iterable[Scored], scale: _Scale) -> Iterable[Dot]:
     for one in scored:
         x = scale.x(one.score)
         levels = {level for other, level in taken if abs(other - x) < DOT}
-        level = min(set(range(len(taken) + 1)) - levels)
+        level = next(place for place in itertools.count() if place not in levels)
         taken.append((x, level))
         y = BASE + 7 - min(level, 4) * 6  # a pile of equal scores grows into the area
         yield Dot(x, y, str(one.medal), one.label, one.anchor)

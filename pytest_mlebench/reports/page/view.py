@@ -15,8 +15,8 @@ from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
 from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows, shown_usd
 from pytest_mlebench.reports.costs import Costs, costs_of
 from pytest_mlebench.reports.page.attempt_view import (
+    AttemptPlace,
     AttemptView,
-    Place,
     anchor_of,
     budget,
     view_attempt,
@@ -45,7 +45,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Row:
+class PageRow:
     """One competition with all its seeds."""
 
     name: str
@@ -119,7 +119,7 @@ class PageView:
     cost_rows: tuple[tuple[str, ...], ...]
     cost_notes: tuple[str, ...]
     failures: tuple[tuple[str, int, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PageRow, ...]
     seeds: tuple[int, ...]
     plots: tuple[Plot, ...]
     disclosure: tuple[str, ...]
@@ -250,7 +250,7 @@ def _rates(report: Report) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _rows(report: Report, folder: Path | None) -> Iterator[Row]:
+def _rows(report: Report, folder: Path | None) -> Iterator[PageRow]:
     order = [*report.membership.splits]
     taken: set[str] = set()
     max_bytes = budget(len(report.results))
@@ -263,7 +263,7 @@ def _rows(report: Report, folder: Path | None) -> Iterator[Row]:
             group = sorted(groups[name], key=lambda result: result.seed)
             views = []
             for result in group:
-                place = Place(
+                place = AttemptPlace(
                     anchor=anchor_of(result, number, taken),
                     split=splits[name],
                     category=report.membership.categories.get(name, "unknown"),
@@ -281,7 +281,7 @@ def _place(split: str, order: Sequence[str]) -> int:
     return known.index(split) if split in known else len(known)
 
 
-def _row(report: Report, group: Sequence[Result], views: Sequence[AttemptView]) -> Row:
+def _row(report: Report, group: Sequence[Result], views: Sequence[AttemptView]) -> PageRow:
     first = group[0]
     competition = report.competitions.get(first.competition)
     scores = [r.grade.score for r in group if r.grade and r.grade.score is not None]
@@ -290,7 +290,7 @@ def _row(report: Report, group: Sequence[Result], views: Sequence[AttemptView]) 
     memory = [r.attempt.peak_memory for r in group if r.attempt.peak_memory is not None]
     issues = () if competition is None else competition.known_issues
     mean = _mean(scores)
-    return Row(
+    return PageRow(
         name=named(first, first.competition, several=len(report.blocks) > 1),
         title="" if competition is None else competition.title,
         url=competition.url if competition is not None and competition.source == "kaggle" else "",

@@ -10,7 +10,7 @@ from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, HostTooSmall, SandboxError, UnknownName
 from pytest_mlebench.host.gpus import gpus_for
-from pytest_mlebench.host.leases import Capacity, Claim
+from pytest_mlebench.host.leases import Capacity, LeaseClaim
 from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Ending, Job
@@ -134,9 +134,9 @@ class DockerSandbox:
             volume = self._volumes.ensure(job.data, prepared.name)
         return RemoteHome(self.engine, job, prepared.account, volume)
 
-    def claim(self, limits: Limits) -> Claim:
+    def claim(self, limits: Limits) -> LeaseClaim:
         """Return what an attempt needs for itself: all that its container may use."""
-        return Claim.of(limits)
+        return LeaseClaim.of(limits)
 
     def capacity(self, limits: Limits) -> Capacity:
         """Return what the engine's host has for attempts."""

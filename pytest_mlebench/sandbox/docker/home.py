@@ -16,7 +16,7 @@ from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.sandbox import Job, require_readable
-from pytest_mlebench.sandbox.collect import Refused, remove_tree
+from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.prepared_image import HOME, SOCKETS, Account
 from pytest_mlebench.sandbox.hidden import hidden_folders
@@ -88,7 +88,10 @@ class Home:
         for folder in (self.path, self._sockets):
             try:
                 remove_tree(folder)
-            except (OSError, Refused) as problem:  # a container that outlived its engine writes on
+            except (
+                OSError,
+                NotCollected,
+            ) as problem:  # a container that outlived its engine writes on
                 logger.warning("cannot remove %s: %s", folder, problem)
 
     @contextmanager

@@ -21,11 +21,11 @@ from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, SandboxError, WallMissing
 from pytest_mlebench.host.gpus import gpus_for
-from pytest_mlebench.host.leases import Capacity, Claim, host_capacity, require
+from pytest_mlebench.host.leases import Capacity, LeaseClaim, host_capacity, require
 from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits, host_cpus
 from pytest_mlebench.sandbox import Ending, Job, contract_environment, require_readable
-from pytest_mlebench.sandbox.collect import Refused, collect_after, remove_tree
+from pytest_mlebench.sandbox.collect import NotCollected, collect_after, remove_tree
 from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.process import landlock
 from pytest_mlebench.sandbox.process.order import Builder, Order
@@ -73,8 +73,8 @@ class ProcessSandbox:
         together(
             lambda: _require_program(agent),
             lambda: self._require_network(agent, network),
-            lambda: require(Claim.of(without), self.capacity(without)),
-            lambda: require(Claim(gpus=limits.gpus), self.capacity(limits)),
+            lambda: require(LeaseClaim.of(without), self.capacity(without)),
+            lambda: require(LeaseClaim(gpus=limits.gpus), self.capacity(limits)),
         )
         found = self._strength(agent, network)
         self._check(found, network)
@@ -119,10 +119,10 @@ class ProcessSandbox:
                 f"the kernel gives us no network namespace: {way_out}"
             )
 
-    def claim(self, limits: Limits) -> Claim:
+    def claim(self, limits: Limits) -> LeaseClaim:
         """Return what an attempt needs for itself; one that may use every CPU shares them."""
         whole = limits.cpus == host_cpus()
-        return Claim(gpus=limits.gpus) if whole else Claim.of(limits)
+        return LeaseClaim(gpus=limits.gpus) if whole else LeaseClaim.of(limits)
 
     def capacity(self, limits: Limits) -> Capacity:
         """Return what this host has for attempts."""
@@ -277,5 +277,5 @@ def _workspace(job: Job, url: str, builder: Builder) -> Iterator[Workspace]:
     finally:
         try:
             remove_tree(job.folder / "home")
-        except (OSError, Refused) as problem:
+        except (OSError, NotCollected) as problem:
             logger.warning("cannot remove the workspace in %s: %s", job.folder, problem)

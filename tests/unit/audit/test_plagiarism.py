@@ -13,7 +13,7 @@ from command_line import cli, complaint
 
 from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.audit_run import files_of
-from pytest_mlebench.audit.plagiarism import Source, compare, notebook_text, read_sources
+from pytest_mlebench.audit.plagiarism import CodeSource, compare, notebook_text, read_sources
 from pytest_mlebench.reports.report import Report
 
 ROOT = Path(__file__).parents[3] / "pytest_mlebench" / "agents" / "baseline"
@@ -48,8 +48,8 @@ def _without_comments(code: str) -> str:
 
 @pytest.mark.parametrize("change", [str, _renamed, _without_comments])
 def test_a_copy_is_flagged_with_the_lines_of_both_sides(run: GradedRun, change: type[str]) -> None:
-    source = Source("winner.ipynb", "import os\n\n" + WORK)
-    (found,) = compare(_attempt(run, change(WORK)), [Source("x.py", OTHER), source])
+    source = CodeSource("winner.ipynb", "import os\n\n" + WORK)
+    (found,) = compare(_attempt(run, change(WORK)), [CodeSource("x.py", OTHER), source])
     assert (found.check, found.level) == ("plagiarism", "violation")
     assert re.fullmatch(r"artefacts/code/main.py is \d+% like winner.ipynb", found.what)
     place = r"artefacts/code/main\.py:\d+-\d+ is like winner\.ipynb:\d+-\d+"
@@ -57,16 +57,16 @@ def test_a_copy_is_flagged_with_the_lines_of_both_sides(run: GradedRun, change: 
 
 
 def test_code_of_ones_own_is_not_accused(run: GradedRun) -> None:
-    assert compare(_attempt(run, WORK), [Source("x.py", OTHER)]) == []
+    assert compare(_attempt(run, WORK), [CodeSource("x.py", OTHER)]) == []
 
 
 def test_a_few_lines_are_nobodys_own(run: GradedRun) -> None:
     short = "import pandas as pd\ntrain = pd.read_csv('train.csv')\nprint(train.head())\n"
-    assert compare(_attempt(run, short), [Source("x.py", short)]) == []
+    assert compare(_attempt(run, short), [CodeSource("x.py", short)]) == []
 
 
 def test_one_solution_against_fifty_notebooks_takes_seconds_once(run: GradedRun) -> None:
-    sources = [Source(f"{n}.py", OTHER.replace("column", f"col{n}")) for n in range(50)]
+    sources = [CodeSource(f"{n}.py", OTHER.replace("column", f"col{n}")) for n in range(50)]
     attempt = _attempt(run, WORK)
     started = time.process_time()
     compare(attempt, sources)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_mlebench.gateway.dialects import DIALECTS
-from pytest_mlebench.gateway.refusal import STATUS, Refusal
+from pytest_mlebench.gateway.refusal import STATUS, CallRefusal
 from pytest_mlebench.gateway.spending import Usage
 from pytest_mlebench.upstream import Protocol
 
@@ -154,7 +154,7 @@ def test_work_that_is_done_at_once_is_known() -> None:
 
 @pytest.mark.parametrize("kind", STATUS)
 def test_every_refusal_has_a_form_in_every_dialect(kind: Any) -> None:
-    refusal = Refusal(kind, "no")
+    refusal = CallRefusal(kind, "no")
     assert OPENAI.wording(refusal)["error"]["message"] == "no"
     assert ANTHROPIC.wording(refusal)["error"]["message"] == "no"
     assert ANTHROPIC.wording(refusal)["type"] == "error"

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.calls import Call
-from pytest_mlebench.gateway.ledger import MAX_MODELS, OTHER_MODELS, Hold, Ledger
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.ledger import MAX_MODELS, OTHER_MODELS, Hold, SpendingLedger
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Spending, Usage
 
 
@@ -25,14 +25,16 @@ def wanted() -> bool:
     return True
 
 
-async def spend(ledger: Ledger, tokens: int, usd: str = "0", hold: Hold | None = None) -> None:
+async def spend(
+    ledger: SpendingLedger, tokens: int, usd: str = "0", hold: Hold | None = None
+) -> None:
     held = hold or Hold()
     assert await ledger.admit(held, wanted)
     await ledger.settle(held, Usage(input_tokens=tokens), Decimal(usd))
 
 
-async def refusal(ledger: Ledger) -> str:
-    with pytest.raises(Refusal) as error:
+async def refusal(ledger: SpendingLedger) -> str:
+    with pytest.raises(CallRefusal) as error:
         await ledger.admit(Hold(), wanted)
     assert error.value.kind == "budget"
     return str(error.value)
@@ -40,7 +42,7 @@ async def refusal(ledger: Ledger) -> str:
 
 def test_calls_are_counted_when_they_begin() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(calls=2))
+        ledger = SpendingLedger(Budget(calls=2))
         first, second = Hold(), Hold()
         assert await ledger.admit(first, wanted)
         assert await ledger.admit(second, wanted)
@@ -57,7 +59,7 @@ def test_calls_are_counted_when_they_begin() -> None:
 
 def test_the_call_that_goes_beyond_is_the_last() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(tokens=1_000))
+        ledger = SpendingLedger(Budget(tokens=1_000))
         await spend(ledger, 999)
         await spend(ledger, 5_000)
         assert "its 1000 tokens are used up" in await refusal(ledger)
@@ -67,7 +69,7 @@ def test_the_call_that_goes_beyond_is_the_last() -> None:
 
 def test_dollars_are_added_up_exactly() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(usd=1.0))
+        ledger = SpendingLedger(Budget(usd=1.0))
         for _ in range(10):  # as binary numbers, ten dimes are less than a dollar
             await spend(ledger, 1, "0.1")
         assert "its 1.0 dollars are used up" in await refusal(ledger)
@@ -77,7 +79,7 @@ def test_dollars_are_added_up_exactly() -> None:
 
 def test_what_others_in_flight_may_use_is_waited_for() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(tokens=1_000))
+        ledger = SpendingLedger(Budget(tokens=1_000))
         first, second = Hold(tokens=1_000), Hold(tokens=10)
         assert await ledger.admit(first, wanted)
         waiting = asyncio.create_task(ledger.admit(second, wanted))
@@ -93,7 +95,7 @@ def test_what_others_in_flight_may_use_is_waited_for() -> None:
 
 def test_who_waits_in_vain_is_refused() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(usd=1))
+        ledger = SpendingLedger(Budget(usd=1))
         first = Hold(usd=Decimal(2))
         assert await ledger.admit(first, wanted)
         waiting = asyncio.create_task(refusal(ledger))
@@ -107,7 +109,7 @@ def test_who_waits_in_vain_is_refused() -> None:
 
 def test_a_call_that_nobody_waits_for_any_more_is_not_made() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(tokens=10, calls=2))
+        ledger = SpendingLedger(Budget(tokens=10, calls=2))
         first = Hold(tokens=10)
         assert await ledger.admit(first, wanted)
         waiting = asyncio.create_task(ledger.admit(Hold(), lambda: False))
@@ -121,7 +123,7 @@ def test_a_call_that_nobody_waits_for_any_more_is_not_made() -> None:
 
 def test_usage_that_is_known_before_the_end_is_held() -> None:
     async def work() -> None:
-        ledger = Ledger(Budget(tokens=1_000, usd=5))
+        ledger = SpendingLedger(Budget(tokens=1_000, usd=5))
         stream = Hold(tokens=10)
         assert await ledger.admit(stream, wanted)
         stream.raise_to(Usage(input_tokens=2_000), Decimal("0.1"))
@@ -140,7 +142,7 @@ def test_many_at_once_go_beyond_at_most_once(seed: int) -> None:
     budget = 10_000
 
     async def work() -> None:
-        ledger = Ledger(Budget(tokens=budget))
+        ledger = SpendingLedger(Budget(tokens=budget))
         used: list[int] = []
 
         async def call() -> None:
@@ -148,7 +150,7 @@ def test_many_at_once_go_beyond_at_most_once(seed: int) -> None:
             hold = Hold(tokens=bound)
             try:
                 assert await ledger.admit(hold, wanted)
-            except Refusal:
+            except CallRefusal:
                 return
             for _ in range(chance.randint(0, 5)):
                 await asyncio.sleep(0)
@@ -167,7 +169,7 @@ def test_many_at_once_go_beyond_at_most_once(seed: int) -> None:
 def test_what_is_refused_by_a_shared_account_costs_no_call() -> None:
     class Empty:
         async def try_to_hold(self, usd: Decimal) -> bool:
-            raise Refusal("budget", "nothing left")
+            raise CallRefusal("budget", "nothing left")
 
         async def settle(self, held: Decimal, usd: Decimal) -> None:
             raise AssertionError("nothing was held")
@@ -176,7 +178,7 @@ def test_what_is_refused_by_a_shared_account_costs_no_call() -> None:
             raise AssertionError("nothing was held")
 
     async def work() -> None:
-        ledger = Ledger(Budget(calls=1, session_usd=1), Empty())
+        ledger = SpendingLedger(Budget(calls=1, session_usd=1), Empty())
         for _ in range(3):
             assert await refusal(ledger) == "nothing left"
         assert ledger.summary().exhausted == ("session_usd",)
@@ -189,7 +191,7 @@ def call(model: str = "m", usage: Usage | None = None, **more: Any) -> Call:
 
 
 def test_figures_are_kept_by_model() -> None:
-    ledger = Ledger(Budget(usd=3))
+    ledger = SpendingLedger(Budget(usd=3))
     ledger.note(call(usage=Usage(100, 40, 0, 20, 5), usd=0.1))
     ledger.note(call(usage=Usage(100, 0, 0, 20, 0), usd=0.2))
     ledger.note(call("n", Usage(7)))
@@ -209,13 +211,13 @@ def test_figures_are_kept_by_model() -> None:
 
 
 def test_a_call_that_failed_cost_nothing_rather_than_something_unknown() -> None:
-    ledger = Ledger(Budget())
+    ledger = SpendingLedger(Budget())
     ledger.note(call(error="status 429"))
     assert ledger.summary().usd == 0.0
 
 
 def test_names_without_end_do_not_fill_the_memory() -> None:
-    ledger = Ledger(Budget())
+    ledger = SpendingLedger(Budget())
     for number in range(MAX_MODELS + 100):
         ledger.note(call(f"model {number}", Usage(1), error=f"problem {number}"))
     summary = ledger.summary()

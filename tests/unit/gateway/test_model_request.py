@@ -19,7 +19,7 @@ from pytest_mlebench.gateway.model_request import (
     require_allowed,
 )
 from pytest_mlebench.gateway.prices import Prices
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.routes import find_route
 from pytest_mlebench.upstream import Price, Upstream
 
@@ -45,7 +45,7 @@ def asking(
 
 
 def refusal(asked: ModelRequest, budget: Budget | None = None) -> str:
-    with pytest.raises(Refusal) as error:
+    with pytest.raises(CallRefusal) as error:
         require_allowed(asked, budget or Budget(), Prices(asked.route.upstream))
     assert error.value.kind == "permission"
     return str(error.value)
@@ -76,14 +76,14 @@ def test_an_object_is_read_whatever_the_agent_calls_it(content_type: str) -> Non
     ],
 )
 def test_a_body_that_can_be_read_in_two_ways_is_refused(body: bytes, reason: str) -> None:
-    with pytest.raises(Refusal) as error:
+    with pytest.raises(CallRefusal) as error:
         asking(body)
     assert error.value.kind == "bad_request"
     assert str(error.value) == f"the body is not understood: {reason}"
 
 
 def test_the_name_of_a_model_is_not_endless() -> None:
-    with pytest.raises(Refusal, match="the name of the model is too long"):
+    with pytest.raises(CallRefusal, match="the name of the model is too long"):
         asking({"model": "m" * 201})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.routes import (
     find_route,
     headers_to_agent,
@@ -68,7 +68,7 @@ def test_a_path_below_an_upstream_is_passed_on_as_it_was_written(target: str, ur
     ],
 )
 def test_a_path_that_might_lead_elsewhere_is_refused(target: str) -> None:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(CallRefusal) as refusal:
         find_route(target, UPSTREAMS)
     assert refusal.value.kind in {"bad_request", "not_found"}
 
@@ -78,7 +78,7 @@ def test_a_path_that_might_lead_elsewhere_is_refused(target: str) -> None:
     ["/", "/openai", "/openai/v2/models", "/openai/v1evil/x", "/openai/%76%31/x", "/anthropic.x/"],
 )
 def test_a_path_of_no_upstream_is_refused_with_those_there_are(target: str) -> None:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(CallRefusal) as refusal:
         find_route(target, UPSTREAMS)
     assert refusal.value.kind == "not_found"
     assert str(refusal.value).endswith("the gateway has /openai/v1, /anthropic")
@@ -87,7 +87,7 @@ def test_a_path_of_no_upstream_is_refused_with_those_there_are(target: str) -> N
 def test_the_host_can_not_be_stretched() -> None:
     assert prefix(ANTHROPIC) == "/anthropic"
     for target in ("/anthropic@evil.example/", "/anthropic:8080/", "/anthropic.evil.example/"):
-        with pytest.raises(Refusal):
+        with pytest.raises(CallRefusal):
             find_route(target, UPSTREAMS)
 
 
@@ -142,7 +142,7 @@ def test_an_upstream_without_a_key_gets_none() -> None:
 def test_without_the_key_of_the_attempt_nothing_is_passed_on(
     headers: list[tuple[str, str]],
 ) -> None:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(CallRefusal) as refusal:
         swap_keys(headers, "key=", ours=OURS, real=REAL)
     assert refusal.value.kind == "authentication"
     assert REAL not in str(refusal.value)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from pytest_mlebench.errors import InfrastructureError
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.run_account import FILE, RunAccount
 
 WORKER = """
 import asyncio, sys
 from decimal import Decimal
 from pathlib import Path
-from pytest_mlebench.gateway.refusal import Refusal
+from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.run_account import RunAccount
 account = RunAccount(Path(sys.argv[1]), 5.0, sys.argv[2])
 async def work():
@@ -30,7 +30,7 @@ async def work():
         try:
             while not await account.try_to_hold(Decimal("0.30")):
                 await asyncio.sleep(0.01)
-        except Refusal:
+        except CallRefusal:
             print(calls)
             return
         await account.settle(Decimal("0.30"), Decimal("0.30"))
@@ -97,7 +97,7 @@ def test_a_later_session_goes_on_with_what_is_left(tmp_path: Path) -> None:
     assert second.spent() == 4.5
     assert hold(second, "1")
     settle(second, "1", "1")
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(CallRefusal) as refusal:
         hold(second, "1")
     assert str(refusal.value) == (
         "the budget of the whole run is exhausted: its 5.0 dollars are used up; "

@@ -18,7 +18,7 @@ from sandbox_job import wait_until
 
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.host import leases
-from pytest_mlebench.host.leases import Capacity, Claim, Ledger, default_folder, lease_for
+from pytest_mlebench.host.leases import Capacity, LeaseClaim, LeaseLedger, default_folder, lease_for
 from pytest_mlebench.limits import STANDARD, demo_limits, host_cpus
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
@@ -28,10 +28,10 @@ HOST = Capacity(cpus=4, memory_bytes=16 * GIB, gpus=("GPU-a", "GPU-b"))
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from pytest_mlebench.host.leases import Capacity, Claim, Ledger
+from pytest_mlebench.host.leases import Capacity, LeaseClaim, LeaseLedger
 
 folder, journal, name, cpus, memory, gpus, seconds = sys.argv[1:]
-claim = Claim(float(cpus), int(memory), int(gpus))
+claim = LeaseClaim(float(cpus), int(memory), int(gpus))
 host = Capacity(cpus=4, memory_bytes=16 * 2**30, gpus=("GPU-a", "GPU-b"))
 
 def note(*words):
@@ -40,7 +40,7 @@ def note(*words):
 
 note("asks")
 waits = lambda message: note("waits", message.replace(" ", "_"))
-with Ledger(Path(folder), poll=0.05).lease(claim, host, label=name, waiting=waits) as devices:
+with LeaseLedger(Path(folder), poll=0.05).lease(claim, host, label=name, waiting=waits) as devices:
     note("has", *devices)
     time.sleep(float(seconds))
     note("ends")
@@ -51,14 +51,14 @@ class Host:
     """Processes that take leases of one ledger, and the journal in which they note it."""
 
     def __init__(self, folder: Path) -> None:
-        self.ledger = Ledger(folder / "leases", poll=0.05)
+        self.ledger = LeaseLedger(folder / "leases", poll=0.05)
         self.folder = folder / "leases"
         self.journal = folder / "journal"
         self.journal.touch()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(
-        self, name: str, claim: Claim, seconds: float = 60, wrapper: tuple[str, ...] = ()
+        self, name: str, claim: LeaseClaim, seconds: float = 60, wrapper: tuple[str, ...] = ()
     ) -> None:
         figures = (claim.cpus, claim.memory_bytes, claim.gpus, seconds)
         program = (*wrapper, sys.executable, "-c", textwrap.dedent(HOLDER))
@@ -101,11 +101,11 @@ def most_at_once(journal: str) -> int:
 
 @pytest.mark.parametrize(
     "claim",
-    [Claim(2, GIB), Claim(1, 8 * GIB), Claim(1, GIB, 1)],
+    [LeaseClaim(2, GIB), LeaseClaim(1, 8 * GIB), LeaseClaim(1, GIB, 1)],
     ids=["cpus", "memory", "gpus"],
 )
 def test_of_eight_attempts_on_a_host_for_two_never_more_than_two_run(
-    host: Host, claim: Claim
+    host: Host, claim: LeaseClaim
 ) -> None:
     for number in range(8):
         host.start(f"p{number}", claim, seconds=0.15)
@@ -116,8 +116,8 @@ def test_of_eight_attempts_on_a_host_for_two_never_more_than_two_run(
 
 
 def test_no_gpu_is_given_to_two_at_the_same_time(host: Host) -> None:
-    host.start("one", Claim(1, GIB, 1))
-    host.start("two", Claim(1, GIB, 1))
+    host.start("one", LeaseClaim(1, GIB, 1))
+    host.start("two", LeaseClaim(1, GIB, 1))
     host.wait_for("one", "has")
     host.wait_for("two", "has")
     devices = host.events("has")
@@ -128,11 +128,11 @@ def test_a_gpu_that_may_be_shared_is_given_twice_but_never_twice_to_the_same(
     tmp_path: Path,
 ) -> None:
     shared = Capacity(4, 16 * GIB, ("GPU-a", "GPU-a", "GPU-b", "GPU-b"))
-    ledger = Ledger(tmp_path)
+    ledger = LeaseLedger(tmp_path)
     with (
-        ledger.lease(Claim(gpus=2), shared) as first,
-        ledger.lease(Claim(gpus=1), shared) as second,
-        ledger.lease(Claim(gpus=1), shared) as third,
+        ledger.lease(LeaseClaim(gpus=2), shared) as first,
+        ledger.lease(LeaseClaim(gpus=1), shared) as second,
+        ledger.lease(LeaseClaim(gpus=1), shared) as third,
     ):
         assert sorted(first) == ["GPU-a", "GPU-b"]
         assert sorted(second + third) == ["GPU-a", "GPU-b"]
@@ -142,9 +142,9 @@ def test_a_gpu_that_may_be_shared_is_given_twice_but_never_twice_to_the_same(
 def test_a_lease_ends_with_its_process_however_that_dies(
     host: Host, number: signal.Signals
 ) -> None:
-    host.start("dies", Claim(4, GIB))
+    host.start("dies", LeaseClaim(4, GIB))
     host.wait_for("dies", "has")
-    host.start("next", Claim(4, GIB), seconds=0)
+    host.start("next", LeaseClaim(4, GIB), seconds=0)
     host.wait_for("next", "waits")
     assert "next" not in host.events("has")
     host.processes["dies"].send_signal(number)
@@ -161,30 +161,30 @@ def test_a_lease_of_a_killed_process_ends_though_its_children_live_on(
         host.wait_for("forks", "has")
         parent.kill()
         parent.wait()
-        with Ledger(host.folder, poll=0.05).lease(Claim(4, GIB), HOST):
+        with LeaseLedger(host.folder, poll=0.05).lease(LeaseClaim(4, GIB), HOST):
             pass
     finally:
         os.killpg(parent.pid, signal.SIGKILL)
 
 
 def test_one_who_waits_and_dies_makes_nobody_wait(host: Host) -> None:
-    host.start("holds", Claim(2, GIB))
+    host.start("holds", LeaseClaim(2, GIB))
     host.wait_for("holds", "has")
-    host.start("large", Claim(4, GIB))
+    host.start("large", LeaseClaim(4, GIB))
     host.wait_for("large", "waits")
-    host.start("small", Claim(2, GIB), seconds=0)
+    host.start("small", LeaseClaim(2, GIB), seconds=0)
     host.wait_for("small", "waits")
     host.processes["large"].kill()
     assert host.processes["small"].wait(timeout=30) == 0
 
 
 def test_small_ones_do_not_starve_a_large_one_that_came_before(host: Host) -> None:
-    host.start("holds", Claim(3, GIB))
+    host.start("holds", LeaseClaim(3, GIB))
     host.wait_for("holds", "has")
-    host.start("large", Claim(4, GIB), seconds=0.2)
+    host.start("large", LeaseClaim(4, GIB), seconds=0.2)
     host.wait_for("large", "waits")
     for number in range(3):
-        host.start(f"small{number}", Claim(1, GIB), seconds=0.2)
+        host.start(f"small{number}", LeaseClaim(1, GIB), seconds=0.2)
         host.wait_for(f"small{number}", "waits")
     host.processes.pop("holds").kill()
     host.join()
@@ -193,17 +193,17 @@ def test_small_ones_do_not_starve_a_large_one_that_came_before(host: Host) -> No
 
 
 def test_one_passes_another_where_that_costs_the_other_nothing(host: Host) -> None:
-    host.start("holds", Claim(1, GIB, 2))
+    host.start("holds", LeaseClaim(1, GIB, 2))
     host.wait_for("holds", "has")
-    host.start("gpu", Claim(1, GIB, 1))
+    host.start("gpu", LeaseClaim(1, GIB, 1))
     host.wait_for("gpu", "waits")
-    host.start("cpu", Claim(1, GIB), seconds=0)
+    host.start("cpu", LeaseClaim(1, GIB), seconds=0)
     assert host.processes["cpu"].wait(timeout=30) == 0
     assert "gpu" not in host.events("has")
 
 
 def test_waiting_says_for_what_and_for_whom(host: Host) -> None:
-    host.start("titanic/seed0", Claim(4, GIB))
+    host.start("titanic/seed0", LeaseClaim(4, GIB))
     host.wait_for("titanic/seed0", "has")
     messages: list[str] = []
     heard = threading.Event()
@@ -214,7 +214,7 @@ def test_waiting_says_for_what_and_for_whom(host: Host) -> None:
         host.processes["titanic/seed0"].kill()
         host.processes["titanic/seed0"].wait()
 
-    with host.ledger.lease(Claim(2, GIB, 1), HOST, waiting=hear):
+    with host.ledger.lease(LeaseClaim(2, GIB, 1), HOST, waiting=hear):
         pid = host.processes["titanic/seed0"].pid
     assert messages[0] == (
         f"waiting for 2 CPUs, 1.074GB memory, 1 GPU: in use by titanic/seed0 (process {pid})"
@@ -222,8 +222,8 @@ def test_waiting_says_for_what_and_for_whom(host: Host) -> None:
 
 
 def test_an_exception_in_the_block_gives_the_lease_back(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
-    with pytest.raises(KeyboardInterrupt), ledger.lease(Claim(4, GIB), HOST):
+    ledger = LeaseLedger(tmp_path)
+    with pytest.raises(KeyboardInterrupt), ledger.lease(LeaseClaim(4, GIB), HOST):
         raise KeyboardInterrupt
     assert ledger.entries() == []
     assert [path.name for path in tmp_path.iterdir()] == ["ledger.lock"]
@@ -235,7 +235,7 @@ def test_a_claim_from_another_container_counts_as_long_as_its_lock_is_held(
     unshare = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this system gives us no namespace of processes")
-    host.start("inside", Claim(4, GIB), wrapper=unshare)
+    host.start("inside", LeaseClaim(4, GIB), wrapper=unshare)
     host.wait_for("inside", "has")
     (entry,) = host.ledger.entries()
     assert entry.owner.pid < 10
@@ -246,10 +246,10 @@ def test_a_claim_from_another_container_counts_as_long_as_its_lock_is_held(
 
 
 def test_claims_on_another_machine_are_counted_apart(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
+    ledger = LeaseLedger(tmp_path)
     with (
-        ledger.lease(Claim(4, GIB), HOST),
-        ledger.lease(Claim(4, GIB), replace(HOST, place="elsewhere")),
+        ledger.lease(LeaseClaim(4, GIB), HOST),
+        ledger.lease(LeaseClaim(4, GIB), replace(HOST, place="elsewhere")),
     ):
         assert [entry.place for entry in ledger.entries()] == ["here", "elsewhere"]
 
@@ -257,7 +257,7 @@ def test_claims_on_another_machine_are_counted_apart(tmp_path: Path) -> None:
 def test_a_file_that_is_no_claim_is_removed(tmp_path: Path) -> None:
     (tmp_path / "7.json").write_text(json.dumps({"ticket": 7}))
     (tmp_path / "8.json").write_text("{")
-    with Ledger(tmp_path).lease(Claim(4, GIB), HOST):
+    with LeaseLedger(tmp_path).lease(LeaseClaim(4, GIB), HOST):
         assert not (tmp_path / "7.json").exists()
         assert not (tmp_path / "8.json").exists()
 
@@ -266,8 +266,8 @@ def test_a_file_that_is_no_claim_is_removed(tmp_path: Path) -> None:
 def test_a_folder_where_a_claim_would_be_harms_nobody(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     (tmp_path / name / "inside").touch()
-    ledger = Ledger(tmp_path)
-    with ledger.lease(Claim(1, GIB), HOST), ledger.lease(Claim(1, GIB), HOST):
+    ledger = LeaseLedger(tmp_path)
+    with ledger.lease(LeaseClaim(1, GIB), HOST), ledger.lease(LeaseClaim(1, GIB), HOST):
         assert [entry.ticket for entry in ledger.entries()] == [3, 4]
     assert (tmp_path / name / "inside").exists()
 
@@ -278,7 +278,7 @@ def test_a_folder_in_which_others_may_write_is_refused(tmp_path: Path, mode: int
     folder.mkdir()
     folder.chmod(mode)
     with pytest.raises(ConfigError) as error:
-        Ledger(folder).entries()
+        LeaseLedger(folder).entries()
     assert str(error.value) == (
         f"cannot keep leases in {folder}: others may write there (mode {mode:04o}): "
         f"chmod 700 {folder}"
@@ -289,24 +289,24 @@ def test_a_folder_in_which_others_may_write_is_refused(tmp_path: Path, mode: int
     ("claim", "message"),
     [
         (
-            Claim(36, GIB),
+            LeaseClaim(36, GIB),
             "the limit of 36 CPUs is more than the 4 that this host has: use --mle-cpus=4 or fewer",
         ),
         (
-            Claim(4, 440 * 10**9),
+            LeaseClaim(4, 440 * 10**9),
             "the memory limit of 440GB is more than the 17.18GB that this host has: "
             "use --mle-memory=17GB or less",
         ),
         (
-            Claim(4, GIB, 3),
+            LeaseClaim(4, GIB, 3),
             "the limit of 3 GPUs is more than the 2 that this host has: use --mle-gpus=2 or fewer",
         ),
     ],
 )
 def test_a_claim_that_can_never_be_met_is_refused_at_once(
-    tmp_path: Path, claim: Claim, message: str
+    tmp_path: Path, claim: LeaseClaim, message: str
 ) -> None:
-    with pytest.raises(ConfigError) as error, Ledger(tmp_path).lease(claim, HOST):
+    with pytest.raises(ConfigError) as error, LeaseLedger(tmp_path).lease(claim, HOST):
         pass
     assert str(error.value) == message
 
@@ -314,15 +314,15 @@ def test_a_claim_that_can_never_be_met_is_refused_at_once(
 @pytest.mark.parametrize(
     ("claim", "number"),
     [
-        (Claim(2, GIB), 2),
-        (Claim(0.5, GIB), 8),
-        (Claim(1, 6 * GIB), 2),
-        (Claim(1, GIB, 1), 2),
-        (Claim(1, GIB, 3), 0),
-        (Claim(), 4),
+        (LeaseClaim(2, GIB), 2),
+        (LeaseClaim(0.5, GIB), 8),
+        (LeaseClaim(1, 6 * GIB), 2),
+        (LeaseClaim(1, GIB, 1), 2),
+        (LeaseClaim(1, GIB, 3), 0),
+        (LeaseClaim(), 4),
     ],
 )
-def test_a_host_knows_how_many_attempts_it_holds(claim: Claim, number: int) -> None:
+def test_a_host_knows_how_many_attempts_it_holds(claim: LeaseClaim, number: int) -> None:
     assert HOST.holds(claim) == number
 
 
@@ -336,10 +336,10 @@ def test_the_ledger_is_one_per_user_and_not_in_a_folder_of_others(
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(ConfigError, match="it is not a folder of your own: choose another folder"):
-        Ledger(tmp_path / "link").entries()
+        LeaseLedger(tmp_path / "link").entries()
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"cannot keep leases in .*MLEBENCH_LEASES_DIR"):
-        Ledger(tmp_path / "file").entries()
+        LeaseLedger(tmp_path / "file").entries()
 
 
 def test_a_ledger_that_hangs_is_the_benchmarks_fault(
@@ -352,7 +352,7 @@ def test_a_ledger_that_hangs_is_the_benchmarks_fault(
         FileLock(tmp_path / "ledger.lock"),
         pytest.raises(SandboxError, match=r"has been locked for 0\.1s: look .*/ledger\.lock$"),
     ):
-        Ledger(tmp_path).entries()
+        LeaseLedger(tmp_path).entries()
 
 
 def test_a_process_attempt_that_may_use_every_cpu_shares_them(
@@ -360,13 +360,13 @@ def test_a_process_attempt_that_may_use_every_cpu_shares_them(
 ) -> None:
     monkeypatch.setenv("MLEBENCH_LEASES_DIR", str(tmp_path))
     sandbox = ProcessSandbox()
-    assert sandbox.claim(demo_limits()) == Claim()
+    assert sandbox.claim(demo_limits()) == LeaseClaim()
     small = replace(demo_limits(), cpus=host_cpus() / 2, memory_bytes=10**9)
-    assert sandbox.claim(small) == Claim(host_cpus() / 2, 10**9, 0)
+    assert sandbox.claim(small) == LeaseClaim(host_cpus() / 2, 10**9, 0)
     for limits, held in ((demo_limits(), 0), (small, 1)):
         with lease_for(sandbox, limits, label="x", waiting=print) as devices:
             assert devices == ()
-            assert len(Ledger().entries()) == held
+            assert len(LeaseLedger().entries()) == held
 
 
 def test_a_sandbox_that_shares_no_host_takes_no_lease(

@@ -12,7 +12,7 @@ import pytest
 from http_conversation import Client
 from sandbox_job import wait_until
 
-from pytest_mlebench.sandbox.http_server import HttpConnection, HttpServer, Refusal
+from pytest_mlebench.sandbox.http_server import HttpConnection, HttpRefusal, HttpServer
 
 
 class Echo(HttpServer):
@@ -27,7 +27,7 @@ class Echo(HttpServer):
             while piece := await connection.read_body():
                 content += piece
             await connection.respond(HTTPStatus.OK, "text/plain", content)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             await connection.respond(refusal.status, "text/plain", str(refusal).encode())
 
 
