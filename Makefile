@@ -18,7 +18,7 @@ help:
 	@echo "make lint   check style, types and layers"
 	@echo "make docs   build the documentation site; a broken link is an error"
 	@echo "make old    run the golden tests with the oldest supported pandas, numpy, scikit-learn"
-	@echo "make bench  run the benchmarks"
+	@echo "make bench  run the benchmarks, in their short forms"
 	@echo "make clean  remove what the other commands have made"
 
 demo: $(VENV)/.demo
@@ -48,7 +48,10 @@ old: $(OLD_VENV)/.old
 		tests/unit/preparing/test_csv_rows.py tests/unit/grading/test_align_sharing.py
 
 bench: $(VENV)/.test
-	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+	for benchmark in benchmarks/*.py; do \
+		short=$$(grep -o -m 1 -e --short $$benchmark); \
+		$(BIN)/python $$benchmark $$short || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) $(OLD_VENV) $(NEIGHBOURS) mle-runs build dist .pytest_cache .mypy_cache .ruff_cache
