@@ -32,7 +32,7 @@ def test_a_kind_is_that_of_all_targets_but_for_the_special_ones() -> None:
         ({"kind": "numbr"}, "given: 'numbr', did you mean 'number'?"),
         ({"kinds": {"y": "text"}}, "here: kinds: y is not a known key"),
         ({"kinds": {"x": "txt"}}, "here: kinds: x must be one of number, unbounded, "),
-        ({"other_names": {"y": "z"}}, "here: other_names: y is not a known key"),
+        ({"other_names": {"y": "z"}}, "here: quirks: other_names: y is not a known key"),
         ({"targets": []}, "here: targets must not be empty"),
         ({"targets": [1]}, "here: targets must be a list of strings, given: 1"),
         ({"id": []}, "here: id must not be empty"),
@@ -41,11 +41,10 @@ def test_a_kind_is_that_of_all_targets_but_for_the_special_ones() -> None:
         ({"range": [1]}, "here: range must be a lower and a higher number, given: [1]"),
         ({"range": [1, 1]}, "here: range must be a lower and a higher number, given: [1, 1]"),
         ({"range": "0-1"}, "here: range must be a list of numbers, given: '0-1'"),
-        ({"answers": ["a", "b"]}, "answers must name a column for each of the 1 targets, given: 2"),
         ({"as_written": ["z"]}, "as_written must name columns of a submission, given: 'z'"),
-        ({"rows": "all"}, "here: rows must be one of exact, cover, scored, given: 'all'"),
+        ({"rows": "all"}, "here: quirks: rows must be one of exact, cover, scored, given: 'all'"),
         ({"missing": "drop"}, "here: missing must be one of reject, empty, nan, given: 'drop'"),
-        ({"varied": "yes"}, "here: varied must be true or false, given: 'yes'"),
+        ({"varied": "yes"}, "here: quirks: varied must be true or false, given: 'yes'"),
         ({"row_sum": True}, "here: row_sum must be a number, given: True"),
     ],
 )
@@ -59,7 +58,7 @@ def test_all_mistakes_are_named_at_once() -> None:
         make_rules(targets=[], kind="numbr", rows="all", colour="red")
     lines = str(caught.value).splitlines()
     assert lines[0] == "here: 5 problems:"
-    assert [line.split()[0] for line in lines[1:]] == ["targets", "kind", "rows", "id", "colour"]
+    assert [line.split()[0] for line in lines[1:]] == ["targets", "kind", "quirks:", "id", "colour"]
 
 
 def test_every_kind_has_its_conversion() -> None:
