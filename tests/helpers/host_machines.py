@@ -17,6 +17,12 @@ from typing import Any
 from sandbox_job import wait_until
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "hosts"
+# in a host's /tmp, what scripts/hosts lets it see of ours: places of mounts, not the host's files
+SEEN = {
+    path.relative_to("/tmp").parts[0]
+    for path in map(Path.resolve, map(Path, (SCRIPT.parent, sys.prefix, sys.base_prefix)))
+    if path.is_relative_to("/tmp")
+}
 TWO = ("--mle-competition=demo-digits", "--mle-competition=demo-wine-cultivars")
 BOOTED = ("sshd", "unshare", "bash", "ip")
 
@@ -123,7 +129,8 @@ class HostMachines:
             if not self.pids(name):
                 self.do("back", name)
             for path in (self.disk(name) / "tmp").iterdir():
-                path.unlink() if path.is_file() else shutil.rmtree(path)
+                if path.name not in SEEN:
+                    path.unlink() if path.is_file() else shutil.rmtree(path)
             shutil.rmtree(self.disk(name) / "root/.pytest-mlebench", ignore_errors=True)
 
     def pids(self, name: str) -> list[int]:
@@ -156,7 +163,8 @@ class HostMachines:
             found += [str(path) for path in runs.rglob("*")]
             leases = (self.disk(name) / "tmp").glob("mlebench-leases-*/*.json")
             found += [str(path) for path in leases]
-            found += [str(path) for path in (self.disk(name) / "tmp").glob("tmp*")]
+            temporary = (self.disk(name) / "tmp").glob("tmp*")
+            found += [str(path) for path in temporary if path.name not in SEEN]
         return found
 
     def end_connections(self, name: str) -> None:
