@@ -82,7 +82,8 @@ def report(folder: Path, store: Path, *options: str) -> dict[str, Any]:
     data = json.loads((folder / "r.json").read_text())
     results = [(r["competition"], r["seed"], r["outcome"], r["agent"]) for r in data["results"]]
     attempts = sorted(path.name for path in folder.glob("mle-runs/*/*/seed*/attempt*"))
-    return {"results": sorted(results), "rates": data["rates"], "attempts": attempts}
+    rates = [{k: v for k, v in row.items() if k != "costs"} for row in data["rates"]]  # hours
+    return {"results": sorted(results), "rates": rates, "attempts": attempts}
 
 
 @pytest.fixture(scope="module")
