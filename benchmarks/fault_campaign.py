@@ -84,9 +84,7 @@ class Campaign:
                 break
             if status == 0:  # all is done before the faults are: begin another run
                 self._set_aside()
-        self._heal()  # a host that was away to the end learns only now that it has nothing to do
-        self.session = RunningSession(self.path, *self.arguments, log="last")
-        print(f"last session: status {self.session.end()}", flush=True)
+        self._tell_all()
         self._over.set()
         watch.join()
         return self._verdict()
@@ -153,7 +151,14 @@ class Campaign:
     def _pause(self, seconds: float) -> None:
         self._over.wait(seconds)
 
+    def _tell_all(self) -> None:
+        """Let a host that was away to the end of a run learn that it has nothing to do."""
+        self._heal()
+        self.session = RunningSession(self.path, *self.arguments, log="last")
+        print(f"last session: status {self.session.end()}", flush=True)
+
     def _set_aside(self) -> None:
+        self._tell_all()
         for problem in self._wrong_with_run():
             raise SystemExit(problem)
         run = self.path / "mle-runs" / "r"
