@@ -102,7 +102,7 @@ class Lists:
 
 
 def split(texts: Texts, separator: str | None = None, size: int = 1) -> Iterator[Portion]:
-    """Take texts apart as ``str.split`` does, at white space or at single blanks.
+    """Take texts apart as ``str.split`` does, at white space or at single spaces.
 
     No portion but the last one of a text ends within a group of *size* tokens.
     """

@@ -20,7 +20,7 @@ from pytest_mlebench.preparing.csv_parts import table_text
 PART_BYTES = 2 << 20  # what is made of them fits into the caches of a processor
 AMBIGUOUS = (b"\r", b"\0")  # they end a line, or a cell, in some places and not in others
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-BLANK = (ord(" "), ord("\t"))  # a line of nothing else is no row
+SPACES = (ord(" "), ord("\t"))  # a line of nothing else is no row
 
 # Each quote opens or closes a whole cell, or is one of two within.
 _REGULAR = re.compile(rb'(?:[^"]++|(?<![^,\n])"(?:[^"]++|"")*+"(?![^,\n]))*+')
@@ -100,7 +100,7 @@ def row_lengths(rows: bytes) -> Array | None:
         return None
     lengths = np.diff(ends, prepend=0).astype(np.uint32)
     first = np.frombuffer(rows, np.uint8)[ends - lengths]
-    return None if (lengths < 2).any() or np.isin(first, BLANK).any() else lengths
+    return None if (lengths < 2).any() or np.isin(first, SPACES).any() else lengths
 
 
 def row_ends(rows: bytes) -> Array:

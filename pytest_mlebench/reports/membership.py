@@ -17,7 +17,7 @@ from pytest_mlebench.reports.json_table import json_table
 ALL = "all"
 SELECTED = "selected"  # everything that was to run, where no split is exactly that
 OTHER = "custom"  # competitions that no split names
-APART = "demo"  # demonstrations, never part of a rate of the benchmark
+DEMO = "demo"  # demonstrations, never part of a rate of the benchmark
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import BENCHMARK
 from pytest_mlebench.reports.costs import Costs, costs_of
-from pytest_mlebench.reports.membership import ALL, APART, SELECTED, Membership
+from pytest_mlebench.reports.membership import ALL, DEMO, SELECTED, Membership
 from pytest_mlebench.reports.results import Result
 
 CONFIDENCE = 0.95
@@ -177,7 +177,7 @@ def rates_by_split(results: Sequence[Result], membership: Membership) -> tuple[S
 
 def selection(results: Sequence[Result], membership: Membership) -> list[Result]:
     """Return all results but those of the demonstrations, unless there is nothing else."""
-    apart = set(membership.splits.get(APART, ()))
+    apart = set(membership.splits.get(DEMO, ()))
     return [result for result in results if result.competition not in apart] or list(results)
 
 

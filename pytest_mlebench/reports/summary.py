@@ -16,7 +16,7 @@ from pytest_mlebench.reports.attempts_curve import pass_text
 from pytest_mlebench.reports.breakdown import failures_text
 from pytest_mlebench.reports.cost_text import cost_lines
 from pytest_mlebench.reports.costs import costs_of
-from pytest_mlebench.reports.membership import ALL, APART, Membership
+from pytest_mlebench.reports.membership import ALL, DEMO, Membership
 from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split, selection
 from pytest_mlebench.reports.results import Result, block_name, blocks_of
 
@@ -177,7 +177,7 @@ def _notes(rates: Sequence[SplitRates], ascii_only: bool) -> Iterator[Line]:
         if row.leaky and row.name != ALL:
             left_out = f"{row.leaky} competition{'' if row.leaky == 1 else 's'}"
             yield Line(f"{cut(row.name, 30)}: a leak is known or suspected in {left_out}")
-    if any(row.name == APART for row in rates):
+    if any(row.name == DEMO for row in rates):
         yield Line(DEMO_NOTE)
     widest = max(rates, key=lambda row: row.runs)
     if widest.not_run:

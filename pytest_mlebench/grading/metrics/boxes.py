@@ -80,7 +80,7 @@ class BoxFormat:
         """Name the first row whose tokens are no whole groups."""
         counts = (len(text.split(self.separator)) if text else 0 for text in texts)
         row, count = next((row, n) for row, n in enumerate(counts) if n % self.size)
-        between = "white space" if self.separator is None else "single blanks"
+        between = "white space" if self.separator is None else "single spaces"
         return InvalidSubmission(
             f"predictions must be groups of {self.size} tokens with {between} between them, "
             f"given: {count} tokens for id {ids[row]}"

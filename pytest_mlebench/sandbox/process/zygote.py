@@ -42,21 +42,17 @@ class Zygote:
     def supervise(self, control: socket.socket) -> None:
         """Start a supervisor that has *control*; its order is what comes through it first."""
         with self._lock:
-            if self._door is None or self._owner != os.getpid():
-                self._start()
+            door = self._door
+            if door is None or self._owner != os.getpid():
+                door = self._start()
             try:
-                self._hand_over(control)
+                socket.send_fds(door, [_WORD], [control.fileno()])
             except OSError:  # somebody has killed it
-                self._start()
-                self._hand_over(control)
+                socket.send_fds(self._start(), [_WORD], [control.fileno()])
 
-    def _hand_over(self, control: socket.socket) -> None:
-        assert self._door is not None
-        socket.send_fds(self._door, [_WORD], [control.fileno()])
-
-    def _start(self) -> None:
-        self._door, theirs = socket.socketpair()
-        self._owner = os.getpid()
+    def _start(self) -> socket.socket:
+        door, theirs = socket.socketpair()
+        self._door, self._owner = door, os.getpid()
         command = [sys.executable, "-I", "-S", "-c", _START, str(_PACKAGE)]
         with theirs:
             process = subprocess.Popen(
@@ -69,7 +65,8 @@ class Zygote:
                 # whatever else is in ours may be a key, and is nobody's business down there
                 env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
             )
-        atexit.register(_end, self._door, process, os.getpid())
+        atexit.register(_end, door, process, os.getpid())
+        return door
 
 
 def main() -> None:

@@ -146,7 +146,7 @@ def test_notebooks_are_read_as_their_code(attempt: AttemptFiles) -> None:
 def test_logs_tell_of_searches_and_of_what_the_sandbox_refused(attempt: AttemptFiles) -> None:
     attempt.folder.log.write_text(
         "start\nls: /store/tiny/prepared/private: No such file\n"
-        "PermissionError: [Errno 13] Permission denied: '/root/.kaggle'\n"
+        "PermissionError: [Errno 13] Permission denied: '/home/me/.kaggle'\n"
     )
     found = _found(replace(attempt))
     assert found["answers"].evidence[0].startswith("run.log:2: ls: /store/tiny/prepared/private")

@@ -61,7 +61,7 @@ def test_no_boxes_at_all_have_no_groups() -> None:
         (
             " ",
             "a 1  2",
-            "predictions must be groups of 3 tokens with single blanks between them, "
+            "predictions must be groups of 3 tokens with single spaces between them, "
             "given: 4 tokens for id q",
         ),
         (
