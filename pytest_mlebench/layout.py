@@ -55,6 +55,10 @@ class AttemptFolder:
         """Return where submissions are kept that changed while the agent ran."""
         return self.path / "snapshots"
 
+    def snapshot(self, sha256: str) -> Path:
+        """Return where the submission with that sum is kept."""
+        return self.snapshots / f"{sha256}.csv"
+
     @property
     def home(self) -> Path:
         """Return the workspace, which is there only while the agent runs."""

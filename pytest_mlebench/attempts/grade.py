@@ -9,6 +9,7 @@ from pytest_mlebench.attempts.record import AttemptRecord, Run
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import MlebenchError
 from pytest_mlebench.grade import Grade, Snapshot, grade_submission, no_submission
+from pytest_mlebench.layout import AttemptFolder
 
 _STOPPED = {
     "time-limit": "it was stopped at the time limit",
@@ -42,14 +43,10 @@ def grade_again(run: Run, dataset: Dataset) -> Grade:
 
 def _graded_snapshots(run: Run, dataset: Dataset) -> tuple[Snapshot, ...]:
     """Return the snapshots with their grades; trouble with one is noted and spoils nothing else."""
-    if not run.record.snapshots:
-        return ()
-    from pytest_mlebench.sandbox.snapshots import kept_file  # late on purpose: if there are any
-
     known: dict[str, Snapshot] = {}
     for snapshot in run.record.snapshots:
         if snapshot.sha256 not in known:
-            file = kept_file(run.folder, snapshot)
+            file = AttemptFolder(run.folder).snapshot(snapshot.sha256)
             try:
                 grade = grade_submission(
                     dataset.competition, file, dataset.private, score=score_apart

@@ -28,7 +28,7 @@ from pytest_mlebench.audit.bundle import (
 from pytest_mlebench.audit.regrade import Notes, Regraded, Task, plain, regrade
 from pytest_mlebench.audit.signature import check
 from pytest_mlebench.errors import ConfigError, MlebenchError, PreparationError
-from pytest_mlebench.grade import Grade
+from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.formats.json_file import load_json
@@ -37,7 +37,7 @@ from pytest_mlebench.reports.results import Result
 
 Verdict = Literal["holds", "fails", "unchecked"]
 Sums = dict[str, tuple[str, int]]  # path: sha256 and size
-UNNEEDED = ("/artefacts/", "/snapshots/", "/run.log", "/stats.jsonl")  # hashed, not graded
+UNNEEDED = ("/artefacts/", "/run.log", "/stats.jsonl")  # hashed, not graded
 _MALFORMED = (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
 NOTES = ".verify"  # in the store: what an interrupted verification has graded already
 
@@ -140,7 +140,10 @@ def _claims(request: Request, folder: Path, sums: Sums) -> Iterator[Claim]:
     yield _attempts(folder)
     yield _records(claimed, relative_report(found, folder / RUN))
     graded = _regrade(request, found)
-    yield from (_score(result, graded) for result in found.results if result.run is not None)
+    for result in found.results:
+        if result.run is not None:
+            yield _score(result, graded)
+            yield from _snapshots(result, graded)
     anew = replace(found, results=tuple(_with_grade(result, graded) for result in found.results))
     yield _rates(raw, anew)
     yield _comparability(raw, anew)
@@ -204,16 +207,17 @@ def _records(claimed: Report, found: Report) -> Claim:
 
 
 def _regrade(request: Request, found: Report) -> dict[str, Regraded]:
-    tasks = [
-        Task(
-            key=_key(result),
-            competition=result.competition,
-            submission=_submission(result),
-            store=request.store,
-            roots=request.registry.roots[1:],  # the built-in ones are there anyway
-        )
+    files = {
+        key: (result.competition, path)
         for result in found.results
-        if result.run is not None and result.grade is not None and _submission(result).is_file()
+        if result.run is not None and result.grade is not None
+        for key, path in _gradable(result)
+        if path.is_file()
+    }
+    roots = request.registry.roots[1:]  # the built-in ones are there anyway
+    tasks = [
+        Task(key, competition, path, request.store, roots)
+        for key, (competition, path) in files.items()
     ]
     notes = Notes(request.store / NOTES / f"{sha256(request.bundle)}.jsonl")
     graded = regrade(tasks, request.jobs, notes, request.progress)
@@ -222,13 +226,20 @@ def _regrade(request: Request, found: Report) -> dict[str, Regraded]:
     return graded
 
 
-def _submission(result: Result) -> Path:
-    return AttemptFolder(Path(result.run or "")).submission
+def _gradable(result: Result) -> Iterator[tuple[str, Path]]:
+    """Yield the submission of a result and the snapshots of it, each with its key."""
+    attempt = AttemptFolder(Path(result.run or ""))
+    yield _key(result), attempt.submission
+    for snapshot in result.snapshots:
+        path = attempt.snapshot(snapshot.sha256)
+        # a name that is no sum would lead elsewhere
+        if path.parent == attempt.snapshots and path.is_file() and sha256(path) == snapshot.sha256:
+            yield _key(result, snapshot), path
 
 
-def _key(result: Result) -> str:
-    attempt = Path(result.run or "")
-    return f"{result.competition} seed {result.seed} {attempt.name}"
+def _key(result: Result, snapshot: Snapshot | None = None) -> str:
+    which = "" if snapshot is None else f" {snapshot.sha256}"
+    return f"{result.competition} seed {result.seed} {Path(result.run or '').name}{which}"
 
 
 def _score(result: Result, graded: dict[str, Regraded]) -> Claim:
@@ -243,6 +254,28 @@ def _score(result: Result, graded: dict[str, Regraded]) -> Claim:
     if done.grade is None:
         return Claim(name, "unchecked", done.problem or "not graded")
     return _compare(name, claimed, done.grade)
+
+
+def _snapshots(result: Result, graded: dict[str, Regraded]) -> Iterator[Claim]:
+    """Judge what the submissions on the way are said to have earned, if any were kept."""
+    if not result.snapshots:
+        return
+    name = f"{result.competition} seed {result.seed} snapshots"
+    wrong, unknown = [], []
+    for snapshot in result.snapshots:
+        done = graded.get(_key(result, snapshot))
+        if done is None:
+            wrong.append(f"{snapshot.sha256[:8]} is not there")
+        elif done.grade is None:
+            unknown.append(done.problem or "not graded")
+        elif (anew := snapshot.graded(done.grade)) != snapshot:
+            wrong.append(f"{snapshot.sha256[:8]}: {snapshot.score} claimed, {anew.score} found")
+    if wrong:
+        yield Claim(name, "fails", "; ".join(wrong[:5]))
+    elif unknown:
+        yield Claim(name, "unchecked", unknown[0])
+    else:
+        yield Claim(name, "holds", f"{len(result.snapshots)} graded, as claimed")
 
 
 def _compare(name: str, claimed: Grade, found: Grade) -> Claim:

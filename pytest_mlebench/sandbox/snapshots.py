@@ -19,17 +19,16 @@ import shutil
 import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import IO
 
 from pytest_mlebench._files import atomic_file
 from pytest_mlebench._units import parse_duration
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Snapshot
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.collect import SUBMISSION, read_submission
 
-FOLDER = "snapshots"
 MAX_SNAPSHOTS = 200  # snapshots of an attempt; each is an open file while the agent runs
 SHORTEST = 1.0  # seconds between two looks
 
@@ -118,7 +117,7 @@ class Snapshots:
     def _unfold(self) -> None:
         """Give the files their names, now that the agent has ended."""
         for snapshot in self.taken:
-            target = kept_file(self._job.folder, snapshot)
+            target = AttemptFolder(self._job.folder).snapshot(snapshot.sha256)
             if target.exists():
                 continue
             file = self._files[snapshot.sha256]
@@ -143,8 +142,3 @@ def parse_every(value: str, option: str) -> float:
     if seconds < SHORTEST:
         raise ConfigError(f"{option} must be {SHORTEST:g}s or more, given: {value}")
     return seconds
-
-
-def kept_file(folder: Path, snapshot: Snapshot) -> Path:
-    """Return where a snapshot lies below an attempt's folder."""
-    return folder / FOLDER / f"{snapshot.sha256}.csv"

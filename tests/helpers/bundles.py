@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from reporting import write_competition, write_submission
 from pytest_mlebench.attempts.record import Conditions
 from pytest_mlebench.audit.bundle import MANIFEST, Manifest, _add
 from pytest_mlebench.audit.verify import Claim, Request, verify
-from pytest_mlebench.grade import grade_submission
+from pytest_mlebench.grade import Snapshot, grade_submission
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
@@ -51,10 +53,31 @@ def graded_run(folder: Path, errors: tuple[float, ...] = (0.5, 2.5)) -> GradedRu
         (attempt.path / "artefacts" / "code" / "main.py").write_text("print('learn')\n")
         attempt.log.write_text(f"seed {seed}\n")
         write_submission(attempt.submission, error)
+        snapshot = _keep(attempt, error + 1)
         grade = grade_submission(dataset.competition, attempt.submission, dataset.private)
+        kept = grade_submission(
+            dataset.competition, attempt.snapshot(snapshot.sha256), dataset.private
+        )
         conditions = Conditions(sandbox="process", network="open", limits=STANDARD)
-        write_attempt(run, "tiny", seed, "graded", grade=grade, conditions=conditions)
+        write_attempt(
+            run,
+            *("tiny", seed, "graded"),
+            grade=grade,
+            conditions=conditions,
+            snapshots=(snapshot.graded(kept),),
+        )
     return GradedRun(run.path, registry, store.root)
+
+
+def _keep(attempt: AttemptFolder, error: float) -> Snapshot:
+    """Keep a submission that was on the way to the last."""
+    attempt.snapshots.mkdir()
+    first = attempt.snapshots / "first"
+    write_submission(first, error)
+    content = first.read_bytes()
+    snapshot = Snapshot(60.0, hashlib.sha256(content).hexdigest(), len(content))
+    first.rename(attempt.snapshot(snapshot.sha256))
+    return snapshot
 
 
 def tampered(bundle: Path, target: Path, edit: Edit, *, honest_sums: bool = True) -> Path:

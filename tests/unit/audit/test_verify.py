@@ -19,6 +19,7 @@ from pytest_mlebench.audit.verify import Claim, exit_status
 from pytest_mlebench.errors import ConfigError
 
 RECORD = "run/tiny/seed1/attempt1/record.json"
+SNAPSHOTS = "tiny seed 1 snapshots"
 SUBMISSIONS = [f"run/tiny/seed{seed}/attempt1/submission.csv" for seed in (0, 1)]
 
 
@@ -52,7 +53,8 @@ def test_an_honest_bundle_holds(run: GradedRun, bundle: Path) -> None:
     assert {claim.name: claim.verdict for claim in claims} == dict.fromkeys(
         (
             *("manifest", "files", "signature", "attempts", "records"),
-            *("tiny seed 0", "tiny seed 1", "rates", "conditions"),
+            *("tiny seed 0", "tiny seed 0 snapshots", "tiny seed 1", "tiny seed 1 snapshots"),
+            *("rates", "conditions"),
         ),
         "holds",
     )
@@ -117,6 +119,14 @@ def _better_in_both(files: dict[str, bytes]) -> None:
     edit_json("report.json", claims)(files)
 
 
+def _better_on_the_way(data: Any) -> None:
+    data["snapshots"][0]["score"] = 0.25
+
+
+def _kept_elsewhere(data: Any) -> None:
+    data["snapshots"][0]["sha256"] = "../submission"
+
+
 def _better_rates(data: Any) -> None:
     data["rates"][0]["any_medal"]["mean"] += 0.01
 
@@ -133,6 +143,8 @@ def _other_conditions(data: Any) -> None:
         (_rename_attempt, "attempts", "not in the bundle: tiny/seed1/attempt1"),
         (_better_in_both, "tiny seed 1", "score 0.25 claimed, 2.5 found"),
         (edit_json(RECORD, _better), "records", "the records tell otherwise of tiny seed 1"),
+        (edit_json(RECORD, _better_on_the_way), SNAPSHOTS, ": 0.25 claimed, 3.5 found"),
+        (edit_json(RECORD, _kept_elsewhere), SNAPSHOTS, "../submi is not there"),
         (edit_json("report.json", _better_rates), "rates", "other rates for mine custom"),
         (edit_json("report.json", _other_conditions), "conditions", "the records say: not"),
         (edit_json(RECORD, lambda data: data.clear()), "records", "cannot be read: run/tiny"),
@@ -158,7 +170,7 @@ def test_without_data_it_says_what_could_not_be_checked(
     other = type(run.registry)([tmp_path / "competitions"])
     claims = run.verify(bundle, registry=other, store=tmp_path / "empty")
     unchecked = [claim.text for claim in claims if claim.verdict == "unchecked"]
-    assert unchecked == [f"tiny is not prepared in {tmp_path / 'empty'}"] * 2
+    assert unchecked == [f"tiny is not prepared in {tmp_path / 'empty'}"] * 4
     assert exit_status(claims) == 3
 
 
@@ -166,11 +178,11 @@ def test_what_was_interrupted_continues(run: GradedRun, bundle: Path) -> None:
     def stop(done: int, of: int) -> None:
         raise KeyboardInterrupt(f"{done} of {of}")
 
-    with pytest.raises(KeyboardInterrupt, match="1 of 2"):
+    with pytest.raises(KeyboardInterrupt, match="1 of 4"):
         run.verify(bundle, progress=stop)
     seen: list[tuple[int, int]] = []
     claims = run.verify(bundle, progress=lambda done, of: seen.append((done, of)))
-    assert seen == [(2, 2)]
+    assert seen == [(2, 4), (3, 4), (4, 4)]
     assert exit_status(claims) == 0
     assert not list((run.store / ".verify").iterdir())
 
@@ -261,6 +273,7 @@ def test_links_and_logs_stay_out_of_a_bundle(tmp_path: Path) -> None:
     (attempt / "home").mkdir()
     (attempt / "home" / "scratch.txt").write_text("x")
     manifest = write_bundle(run.path, tmp_path / "b.zip", run.registry, logs=False)
+    kept = next((attempt / "snapshots").iterdir()).name
     assert set(manifest.files) == {
         "report.json",
         "disclosure.md",
@@ -268,6 +281,7 @@ def test_links_and_logs_stay_out_of_a_bundle(tmp_path: Path) -> None:
         "run/tiny/seed0/attempt1/record.json",
         "run/tiny/seed0/attempt1/submission.csv",
         "run/tiny/seed0/attempt1/artefacts/code/main.py",
+        f"run/tiny/seed0/attempt1/snapshots/{kept}",
     }
     assert manifest.left_out == (
         "tiny/seed0/attempt1/run.log",
@@ -281,11 +295,11 @@ def test_the_commands_bundle_and_verify(run: GradedRun, tmp_path: Path) -> None:
     mine = ("--competitions", run.registry.roots[1])
     done = cli("bundle", run.path, "-o", out, *mine)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"wrote {out}: 11 files, ")
+    assert done.stdout.startswith(f"wrote {out}: 13 files, ")
     done = cli("verify", out, *mine, "--data-dir", run.store, "--jobs", "2")
     assert (done.returncode, done.stderr) == (0, "")
     assert "ok          tiny seed 1: 2.5, bronze, as claimed" in done.stdout
-    assert done.stdout.splitlines()[-1] == "9 ok"
+    assert done.stdout.splitlines()[-1] == "11 ok"
     forged = tampered(out, tmp_path / "f.zip", _swap)
     done = cli("verify", forged, *mine, "--data-dir", run.store, "--json")
     data = json.loads(done.stdout)

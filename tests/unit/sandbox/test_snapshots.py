@@ -15,10 +15,11 @@ from sandbox_job import Place, wait_until
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Snapshot
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.sandbox import Job, snapshots
 from pytest_mlebench.sandbox.collect import read_submission
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
-from pytest_mlebench.sandbox.snapshots import Snapshots, kept_file, parse_every
+from pytest_mlebench.sandbox.snapshots import Snapshots, parse_every
 
 EVERY = 0.1
 
@@ -43,7 +44,7 @@ def write(job: Job, text: str) -> None:
 
 
 def contents(job: Job, taken: list[Snapshot]) -> list[str]:
-    return [kept_file(job.folder, snapshot).read_text() for snapshot in taken]
+    return [AttemptFolder(job.folder).snapshot(snapshot.sha256).read_text() for snapshot in taken]
 
 
 def test_each_change_is_kept_once_and_in_order(job: Job) -> None:
