@@ -101,6 +101,10 @@ COMMANDS = {
         "look at other hosts, install there, prepare datasets there",
         "pytest_mlebench.commands.hosts",
     ),
+    "slurm-script": (
+        "write a file for sbatch that runs a session as a job",
+        "pytest_mlebench.commands.slurm_script",
+    ),
     "build-image": (
         "build the base image for agents in containers",
         "pytest_mlebench.commands.build_image",

@@ -1,7 +1,8 @@
 """Look at this machine: what is there for agents to run in, what is missing, how to get it.
 
 Nothing is changed, nothing is downloaded. The exit status is 1 if something is missing without
-which no agent can run in a container; the process sandbox needs none of it.
+which no agent can run in a container; the process sandbox needs none of it. With --hosts the
+machines of a hosts.toml are looked at too; then it is also 1 if one of them is not ready.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_mlebench._units import show_count, show_size
+from pytest_mlebench.commands.hosts import check_hosts
 from pytest_mlebench.commands.shared import add_data_dir_option, say, store_folder
 from pytest_mlebench.errors import DOCS, ConfigError
 from pytest_mlebench.limits import STANDARD
+from pytest_mlebench.machines.hosts_file import read_hosts
 
 if TYPE_CHECKING:
     from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts
@@ -46,15 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Path("mle-runs"),
         help="where results will go (default: mle-runs)",
     )
+    parser.add_argument(
+        "--hosts", metavar="FILE", type=Path, help="look at the hosts of this hosts.toml, too"
+    )
     add_data_dir_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings."""
+    machines = None if args.hosts is None else read_hosts(args.hosts)
     findings = list(examine(args.runs_dir, store_folder(args)))
     for finding in findings:
         say(str(finding))
-    return int(any(finding.verdict == "missing" for finding in findings))
+    status = int(any(finding.verdict == "missing" for finding in findings))
+    return status if machines is None else max(status, check_hosts(machines))
 
 
 def examine(runs: Path, store: Path) -> Iterator[DoctorFinding]:

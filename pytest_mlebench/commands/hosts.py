@@ -15,6 +15,7 @@ import argparse
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pytest_mlebench.commands.shared import add_split_option, say
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it on all hosts at once, and print what they answer, host by host."""
     machines = read_hosts(args.hosts)
     verbs: dict[str, Callable[[Machine], HostAnswer]] = {
-        "check": lambda machine: _check(machines, machine),
+        "check": partial(_check, machines),
         "setup": lambda machine: _set_up(machines, machine, args.wheel, offline=args.offline),
         "prepare": lambda machine: _prepare(machines, machine, _selection(args)),
     }
@@ -66,7 +67,16 @@ def run(args: argparse.Namespace) -> int:
         _selection(args)  # refuse it here, once
     if args.wheel is not None and not args.wheel.is_file():
         raise ConfigError(f"--wheel names a file that does not exist: {args.wheel}")
-    answers = at_once(machines.machines, verbs[args.verb])
+    return _on_all(machines, verbs[args.verb])
+
+
+def check_hosts(machines: Machines) -> int:
+    """Print what is there on every host and what is missing; return 1 if one is not ready."""
+    return _on_all(machines, partial(_check, machines))
+
+
+def _on_all(machines: Machines, verb: Callable[[Machine], HostAnswer]) -> int:
+    answers = at_once(machines.machines, verb)
     for answer in answers:
         say(f"{answer.machine}: {'ok' if answer.well else 'not ready'}")
         for line in answer.lines:

@@ -21,7 +21,7 @@ def time_of(words: Sequence[str]) -> float | None:
             given = following
         elif word.startswith("-t") and not word.startswith("--"):
             given = word[2:]
-    return None if given is None else _seconds(given)
+    return None if given is None else seconds_of(given)
 
 
 def cancel(job: str) -> None:
@@ -32,7 +32,7 @@ def cancel(job: str) -> None:
         )
 
 
-def _seconds(text: str) -> float | None:
+def seconds_of(text: str) -> float | None:
     """Return a time as srun writes it: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S (man srun)."""
     days, dash, rest = text.rpartition("-")
     try:

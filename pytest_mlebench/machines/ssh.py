@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -66,7 +67,18 @@ def srun_words(machine: Machine, job: str) -> list[str]:
     """Return the command that starts Python in an allocation of its own, by a name to cancel it."""
     # without --unbuffered srun keeps what a worker says until it has a whole line (man srun)
     options = ["--unbuffered", "--quiet", f"--job-name={job}", "--kill-on-bad-exit=1"]
-    return ["srun", *options, *(machine.srun or ()), machine.python]
+    return [*_outside_of_job(), "srun", *options, *(machine.srun or ()), machine.python]
+
+
+def _outside_of_job() -> list[str]:
+    """Return what lets srun ask for an allocation of its own although we are in a job ourselves.
+
+    With the variables of a job it would start a step of that job (man srun, INPUT ENVIRONMENT).
+    """
+    if "SLURM_JOB_ID" not in os.environ:
+        return []
+    names = [name for name in os.environ if name.startswith("SLURM_") and name != "SLURM_CONF"]
+    return ["env", *(f"--unset={name}" for name in sorted(names))]
 
 
 def execnet_spec(machine: Machine, keepalive: float, name: str, job: str = "mlebench") -> str:

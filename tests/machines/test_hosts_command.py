@@ -8,6 +8,7 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
+import pytest
 from host_machines import HostMachines
 
 from pytest_mlebench import __version__
@@ -16,7 +17,7 @@ WHEEL = f"pytest_mlebench-{__version__}-py3-none-any.whl"
 
 
 def call(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest_mlebench", "hosts", *words]
+    command = [sys.executable, "-m", "pytest_mlebench", *words]
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
 
@@ -33,11 +34,14 @@ def write_wheel(path: Path) -> None:
         wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in files))
 
 
-def test_check_shows_every_host_and_what_is_wrong(hosts: HostMachines, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("hosts", "check"), ("doctor", "--hosts=hosts.toml")])
+def test_check_shows_every_host_and_what_is_wrong(
+    hosts: HostMachines, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     hosts.write_toml(
         tmp_path / "hosts.toml", h2={"python": "/usr/bin/false"}, h4={"ssh": "nobody@127.0.0.1"}
     )
-    done = call(tmp_path, "check")
+    done = call(tmp_path, *command)
     assert done.returncode == 1
     assert "h1: ok\n  Python 3" in done.stdout
     assert "host name h1" in done.stdout
@@ -49,7 +53,7 @@ def test_check_shows_every_host_and_what_is_wrong(hosts: HostMachines, tmp_path:
 def test_prepare_prepares_datasets_on_every_host(hosts: HostMachines, tmp_path: Path) -> None:
     data = {"data": "/tmp/data"}
     hosts.write_toml(tmp_path / "hosts.toml", h1=data, h2=data, h3=data)
-    done = call(tmp_path, "prepare", "demo-digits")
+    done = call(tmp_path, "hosts", "prepare", "demo-digits")
     assert done.returncode == 0, done.stdout
     for name in hosts.names:
         public = hosts.disk(name) / "tmp/data/demo-digits/prepared/public"
@@ -65,17 +69,23 @@ def test_setup_installs_a_wheel_that_is_sent(hosts: HostMachines, tmp_path: Path
     (tmp_path / "one.toml").write_text(
         f'ssh_config = "{hosts.folder}/ssh_config"\n[hosts.h1]\npython = "/tmp/mle/bin/python"\n'
     )
-    done = call(tmp_path, "setup", "--hosts=one.toml", f"--wheel={WHEEL}", "--offline")
+    done = call(tmp_path, "hosts", "setup", "--hosts=one.toml", f"--wheel={WHEEL}", "--offline")
     assert done.returncode == 0, done.stdout
     assert (folder / "sent_by_setup.py").is_file()
 
 
+def test_doctor_refuses_a_file_of_hosts_that_is_not_there(tmp_path: Path) -> None:
+    done = call(tmp_path, "doctor", "--hosts=none.toml")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr == "pytest-mlebench: error: none.toml: no such file\n"
+
+
 def test_what_is_missing_is_said_before_any_host_is_asked(tmp_path: Path) -> None:
-    done = call(tmp_path, "check")
+    done = call(tmp_path, "hosts", "check")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == "pytest-mlebench: error: hosts.toml: no such file\n"
     (tmp_path / "hosts.toml").write_text("[hosts.h1]\n")
-    done = call(tmp_path, "prepare")
+    done = call(tmp_path, "hosts", "prepare")
     assert "nothing to prepare: name competitions, or a split" in done.stderr
-    done = call(tmp_path, "setup", "--wheel=none.whl")
+    done = call(tmp_path, "hosts", "setup", "--wheel=none.whl")
     assert "--wheel names a file that does not exist: none.whl" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -113,6 +114,24 @@ def test_an_item_whose_allocation_is_taken_away_is_tried_again(
     assert session.end() == 0, session.text
     phases = {name: record["phase"] for name, record in session.records().items()}
     assert phases == {name: "error", again: "graded"}
+
+
+def test_the_session_itself_can_be_a_job(slurm: None, tmp_path: Path) -> None:
+    write_toml(tmp_path)
+    command = [sys.executable, "-m", "pytest_mlebench", "slurm-script", "--time=3:00:00"]
+    options = ("--mle-agent=dummy", *TWO, "--mle-run=r", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [*command, "--log=log", "--", *options], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert done.stdout == b"mlebench.sbatch: start it with sbatch mlebench.sbatch\n"
+    job = ["sbatch", "--wait", "mlebench.sbatch"]
+    status = subprocess.run(job, cwd=tmp_path, capture_output=True, check=False).returncode
+    log = (tmp_path / "log").read_text()
+    assert status == 0, log
+    assert "pool is here: 2 at a time" in log
+    report = json.loads((tmp_path / "mle-runs/r/report.json").read_text())
+    assert [result["outcome"] for result in report["results"]] == ["graded"] * 2
+    assert wait_until(lambda: jobs() == [], 60)
 
 
 def test_an_allocation_that_is_too_short_is_refused(

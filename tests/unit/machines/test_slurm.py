@@ -9,7 +9,7 @@ import pytest
 
 from pytest_mlebench.machines.hosts_file import HostsFileError, read_hosts
 from pytest_mlebench.machines.slurm import time_of
-from pytest_mlebench.machines.ssh import execnet_spec
+from pytest_mlebench.machines.ssh import execnet_spec, srun_words
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,18 @@ def test_a_pool_is_started_by_srun(tmp_path: Path) -> None:
     spec = execnet_spec(machine, 60, "a100.0", "job")
     assert spec.startswith("popen//python=srun --unbuffered --quiet --job-name=job ")
     assert " --gres=gpu:1 -c36 python3//chdir=/nfs/mle//id=a100.0" in spec
+
+
+def test_in_a_job_srun_asks_for_an_allocation_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hosts.toml"
+    path.write_text('[slurm.a100]\nsrun = ""\nslots = 1\n')
+    (machine,) = read_hosts(path).machines
+    for name in ("SLURM_JOB_ID", "SLURM_MEM_PER_NODE", "SLURM_CONF"):
+        monkeypatch.setenv(name, "1")
+    words = srun_words(machine, "job")
+    assert words[:4] == ["env", "--unset=SLURM_JOB_ID", "--unset=SLURM_MEM_PER_NODE", "srun"]
 
 
 def test_what_is_wrong_with_a_pool_is_one_error(tmp_path: Path) -> None:
