@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -18,6 +17,7 @@ from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox.validator import RECORD, VALID
+from pytest_mlebench.usage import LatestUsage, latest_usage
 
 LINE_COLUMNS = 300  # of an agent's last line that are kept
 
@@ -32,7 +32,7 @@ class AttemptProgress:
     place: str  # host, or GPU
     elapsed: float  # seconds
     limit: float | None
-    memory: int | None  # bytes
+    usage: LatestUsage
     valid: bool | None  # whether a format check has found its submission valid; None: none asked
     spent: str
     last_line: str
@@ -134,7 +134,7 @@ class RunProgress:
             place=one_line(gpus or conditions.host or ""),
             elapsed=max(0.0, now - began),
             limit=None if conditions.limits is None else conditions.limits.time_seconds,
-            memory=_memory(folder.stats),
+            usage=latest_usage(folder.stats),
             valid=_valid(run.folder / RECORD),
             spent="" if use is None or use.known_usd is None else show_usd(use.known_usd),
             last_line=_last(folder.log),
@@ -155,16 +155,6 @@ def time_left(runs: Sequence[Run], total: int, began: float, now: float) -> floa
     spent = sum(min(mean, now - run.record.timings.get("running", now)) for run in running)
     over = [run for run in runs if run.phase not in ("created", "waiting", "running")]
     return max(1.0, round((mean * (total - len(over)) - spent) / max(1, len(running))))
-
-
-def _memory(stats: Path) -> int | None:
-    """Return the memory of the last whole sample."""
-    for line in reversed(read_end(stats, 4096).splitlines()):
-        try:
-            return int(json.loads(line)["memory"])
-        except (ValueError, KeyError, TypeError):  # cut off at either end
-            continue
-    return None
 
 
 def _valid(checks: Path) -> bool | None:

@@ -14,7 +14,7 @@ import threading
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pytest_mlebench._units import show_duration, show_size
+from pytest_mlebench._units import show_duration
 
 if TYPE_CHECKING:
     import pytest
@@ -184,7 +184,8 @@ def area_lines(look: ProgressLook, columns: int, height: int) -> list[str]:
 
 def _columns_for(columns: int) -> list[str]:
     """Return which cells a terminal has room for."""
-    needed = {"bar": 40, "valid": 70, "memory": 80, "spent": 90, "place": 110, "line": 130}
+    needed = {"bar": 40, "valid": 70, "memory": 80, "spent": 90, "cpus": 100, "gpu": 110}
+    needed |= {"place": 120, "line": 130}
     return [name for name, width in needed.items() if columns >= width]
 
 
@@ -192,7 +193,7 @@ def _cells(one: AttemptProgress) -> dict[str, str]:
     valid = {True: "valid", False: "not valid yet", None: ""}[one.valid]
     return {
         "valid": valid,
-        "memory": "" if one.memory is None else show_size(one.memory),
+        **one.usage.texts,
         "spent": one.spent,
         "place": one.place[:24],
         "line": one.last_line,

@@ -74,6 +74,11 @@ class Job:
         return AttemptFolder(self.folder).log
 
     @property
+    def stats(self) -> Path:
+        """Return the file that receives samples of what the agent uses while it runs."""
+        return AttemptFolder(self.folder).stats
+
+    @property
     def submission(self) -> Path:
         """Return where the sandbox leaves the collected submission, if there is one."""
         return AttemptFolder(self.folder).submission

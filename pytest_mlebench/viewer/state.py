@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench._plain_text import tail_lines
-from pytest_mlebench._units import show_duration, show_size
+from pytest_mlebench._units import show_duration
 from pytest_mlebench.attempts.plan import Plan, read_plan
 from pytest_mlebench.attempts.progress import AttemptProgress, RunProgress
 from pytest_mlebench.errors import ConfigError
@@ -19,8 +19,8 @@ from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.cost_text import shown_usd
 from pytest_mlebench.reports.page.curves import usage_curves
-from pytest_mlebench.reports.page.traces import samples
 from pytest_mlebench.reports.report import Report
+from pytest_mlebench.usage import read_usage
 from pytest_mlebench.viewer.inside import run_folder, run_names
 
 SHOWN_RUNS = 200
@@ -134,11 +134,13 @@ def _attempt(one: AttemptProgress) -> dict[str, Any]:
         "place": one.place,
         "time": f"{show_duration(max(1, round(one.elapsed)))}{limit}",
         "part": None if not one.limit else round(min(1.0, one.elapsed / one.limit), 4),
-        "memory": "" if one.memory is None else show_size(one.memory),
+        "usage": [text for text in one.usage.texts.values() if text],
         "valid": {True: "valid", False: "not valid yet", None: ""}[one.valid],
         "spent": one.spent,
         "snapshots": _count(folder.snapshots),
-        "curves": [{"points": c.points, "label": c.label} for c in usage_curves(samples(folder))],
+        "curves": [
+            {"points": c.points, "label": c.label} for c in usage_curves(read_usage(folder.stats))
+        ],
         "log": tail_lines(folder.log, lines=TAIL_LINES, width=TAIL_COLUMNS),
     }
 

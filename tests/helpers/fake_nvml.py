@@ -1,7 +1,7 @@
 """A stand-in for the driver's NVML library: a real shared library with the GPUs one asks for.
 
 ``FAKE_GPUS`` holds ``UUID,NAME,BYTES`` per GPU, with semicolons between; ``FAKE_NVML_ERROR`` is the
-code with which the library refuses to start.
+code with which the library refuses to start. Each is busy for 40 % of the time, and a fifth full.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ SOURCE = r"""
 #include <string.h>
 
 struct memory { unsigned long long total, free, used; };
+struct utilization { unsigned gpu, memory; };
 
 static int field(unsigned long device, int number, char *out, size_t size) {
     char *text = strdup(getenv("FAKE_GPUS") ? getenv("FAKE_GPUS") : ""), *rest = text, *gpu;
@@ -45,6 +46,18 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
     *device = (void *)(unsigned long)(index + 1);
     return 0;
 }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) {
+    char text[256];
+    for (unsigned long i = 1; !field(i, 0, text, sizeof text); i++)
+        if (!strcmp(text, uuid)) { *device = (void *)i; return 0; }
+    return 6;
+}
+int nvmlDeviceGetUtilizationRates(void *device, struct utilization *rates) {
+    (void)device;
+    rates->gpu = 40;
+    rates->memory = 10;
+    return 0;
+}
 int nvmlDeviceGetUUID(void *device, char *out, unsigned size) {
     return field((unsigned long)device, 0, out, size);
 }
@@ -54,8 +67,9 @@ int nvmlDeviceGetName(void *device, char *out, unsigned size) {
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     char text[64];
     int code = field((unsigned long)device, 2, text, sizeof text);
-    memory->total = memory->free = strtoull(text, NULL, 10);
-    memory->used = 0;
+    memory->total = strtoull(text, NULL, 10);
+    memory->used = memory->total / 5;
+    memory->free = memory->total - memory->used;
     return strcmp(text, "lost") ? code : 15;
 }
 """

@@ -8,6 +8,8 @@ import pytest
 from fake_nvml import build, fake_gpus
 from plugin_session import Session
 
+from pytest_mlebench.usage import read_usage
+
 TWO = ("--mle-competition=demo-digits", "--mle-competition=demo-wine-cultivars")
 LARGE = 25 * 10**9
 
@@ -40,8 +42,11 @@ def test_each_attempt_sees_the_gpu_of_its_lease_alone(session: Session) -> None:
     seen = []
     for name, record in records.items():
         ((gpu),) = record["ending"]["gpus"]
-        log = (session.path / "mle-runs/mine" / name / "run.log").read_text()
-        assert f"sees {gpu}\n" in log
+        folder = session.path / "mle-runs/mine" / name
+        assert f"sees {gpu}\n" in (folder / "run.log").read_text()
+        used = read_usage(folder / "stats.jsonl")
+        assert {(one.gpu, one.gpu_memory) for one in used} == {(40, LARGE / 5), (None, None)}
+        assert any(one.memory and one.cpu_seconds for one in used)
         assert record["conditions"]["gpus"] == [
             {"id": gpu, "name": f"Tensor {gpu[4]}", "memory_bytes": LARGE}
         ]

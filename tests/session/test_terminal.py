@@ -124,11 +124,15 @@ def test_progress_of_an_attempt_is_read_from_what_it_leaves(tmp_path: Path) -> N
     folder = write_run(tmp_path)
     attempt(folder, 0, "running", 100)
     place = folder.seed("c", 0).attempt(1)
-    place.stats.write_text('{"t": 1, "memory": 5}\n{"t": 2, "memory": 2000000000}\n{"t": 3, "me')
+    place.stats.write_text(
+        '{"t": 1, "memory": 5, "cpu": 1}\n{"t": 2, "memory": 2000000000, "cpu": 2.5}\n'
+        '{"t": 2.1, "gpu": 87.2, "gpu_memory": 5}\n{"t": 3, "me'
+    )
     place.log.write_text("x" * 10**6 + "\n10 %\r\x1b[32m20 %\x1b[0m\n\n")
     (place.path / "validations.jsonl").write_text('{"result": "Submission invalid! no"}\n')
     (one,) = RunProgress(folder, [ItemKey("c", 0)]).look(130).running
-    assert (one.memory, one.valid, one.last_line) == (2_000_000_000, False, "20 %")
+    assert [*one.usage.texts.values()] == ["2GB", "1.5 CPUs", "GPU 87 %"]
+    assert (one.valid, one.last_line) == (False, "20 %")
     (place.path / "validations.jsonl").write_text('{"result": "Submission is valid."}\n')
     (one,) = RunProgress(folder, [ItemKey("c", 0)]).look(130).running
     assert one.valid is True

@@ -14,6 +14,7 @@ from pytest_mlebench.reports.over_time import HEAD, milestones
 from pytest_mlebench.reports.page import traces
 from pytest_mlebench.reports.page.curves import Course, Curve, course, usage_curves
 from pytest_mlebench.reports.results import Result, named
+from pytest_mlebench.usage import read_usage
 
 # bytes of a page that the texts of all attempts may take together, and of a single one
 ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 280_000, 6_000, 600
@@ -68,7 +69,7 @@ def budget(attempts: int) -> int:
 def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptView:
     """Return what the page shows of an attempt."""
     folder = traces.folder_of(result)
-    samples = [] if folder is None else traces.samples(folder)
+    samples = [] if folder is None else read_usage(folder.stats)
     score = None if result.grade is None else result.grade.score
     word = str(result.medal) if result.medal else "no medal" if result.valid else result.status
     shown = "" if score is None else show_score(score)

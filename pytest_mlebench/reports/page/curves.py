@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_mlebench._units import show_duration, show_score, show_size
 from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.reports.over_time import after
-from pytest_mlebench.reports.page.traces import Sample
+from pytest_mlebench.usage import Usage, busy_cpus
 
 WIDTH, HEIGHT, MARGIN = 260, 60, 5
 POINTS = 40  # of a curve, each the highest of its stretch of time
@@ -43,18 +42,18 @@ class Course:
     marks: tuple[Mark, ...]
 
 
-def usage_curves(samples: Sequence[Sample]) -> list[Curve]:
+def usage_curves(samples: Sequence[Usage]) -> list[Curve]:
     """Return the curves of what was sampled often enough."""
-    if len(samples) < 2:
-        return []
-    memory = [(one.seconds, one.memory) for one in samples]
-    curves = [_curve("memory", memory, show_size)]
-    if cpus := list(_cpus(samples)):
-        curves.append(_curve("CPUs", cpus, lambda number: f"{number:.1f}"))
+    memory = [(one.seconds, one.memory) for one in samples if one.memory is not None]
     gpu = [(one.seconds, one.gpu) for one in samples if one.gpu is not None]
-    if len(gpu) > 1:
-        curves.append(_curve("GPU", gpu, lambda percent: f"{percent:.0f} %"))
-    return curves
+    gpu_memory = [(one.seconds, one.gpu_memory) for one in samples if one.gpu_memory is not None]
+    sampled: tuple[tuple[str, Sequence[tuple[float, float]], Callable[[float], str]], ...] = (
+        ("memory", memory, show_size),
+        ("CPUs", list(busy_cpus(samples)), lambda number: f"{number:.1f}"),
+        ("GPU", gpu, lambda percent: f"{percent:.0f} %"),
+        ("GPU memory", gpu_memory, show_size),
+    )
+    return [_curve(name, values, show) for name, values, show in sampled if len(values) > 1]
 
 
 def course(kept: Sequence[Snapshot], seconds: float | None) -> Course | None:
@@ -93,16 +92,6 @@ def _mark(one: Snapshot, where: tuple[float, float]) -> Mark:
         return Mark(*where, "invalid", f"after {after(one)}: {one.problem or 'not graded'}")
     medal = str(one.medal) if one.medal else "no medal"
     return Mark(*where, str(one.medal), f"after {after(one)}: {show_score(one.score)}, {medal}")
-
-
-def _cpus(samples: Sequence[Sample]) -> Iterator[tuple[float, float]]:
-    """Yield how many CPUs were busy between two samples."""
-    for before, one in itertools.pairwise(samples):
-        if before.cpu_seconds is None or one.cpu_seconds is None:
-            continue
-        if one.seconds > before.seconds:
-            busy = (one.cpu_seconds - before.cpu_seconds) / (one.seconds - before.seconds)
-            yield one.seconds, max(0.0, busy)
 
 
 def _curve(name: str, values: Sequence[tuple[float, float]], show: Callable[[float], str]) -> Curve:

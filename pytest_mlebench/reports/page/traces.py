@@ -5,30 +5,17 @@ All of it is hostile: links are not followed, reads are bounded, texts are made 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_mlebench._plain_text import read_start, tail_lines
+from pytest_mlebench._plain_text import tail_lines
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.reports.results import Result
 
-STATS_BYTES = 2 * 1024 * 1024  # samples of several days
 LOG_LINES, LOG_COLUMNS = 40, 200
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What an attempt used at one moment."""
-
-    seconds: float
-    memory: float  # bytes
-    cpu_seconds: float | None  # since the beginning
-    gpu: float | None  # percent
 
 
 def folder_of(result: Result) -> AttemptFolder | None:
@@ -58,11 +45,6 @@ def first_within(lines: Sequence[str], max_bytes: int) -> list[str]:
     return last_within(lines[::-1], max_bytes)[::-1]
 
 
-def samples(folder: AttemptFolder) -> list[Sample]:
-    """Return what was sampled while the agent ran."""
-    return list(_samples(folder.stats))
-
-
 def files(folder: AttemptFolder, beside: Path | None) -> list[tuple[str, str]]:
     """Return names and relative links of the files that a reader of the page may want."""
     if beside is None:
@@ -76,17 +58,3 @@ def files(folder: AttemptFolder, beside: Path | None) -> list[tuple[str, str]]:
 
 def _is_own(path: Path) -> bool:
     return path.exists() and not path.is_symlink()
-
-
-def _samples(path: Path) -> Iterator[Sample]:
-    for line in read_start(path, STATS_BYTES).decode(errors="replace").splitlines():
-        try:
-            data = json.loads(line)
-            yield Sample(
-                float(data["t"]),
-                float(data["memory"]),
-                None if data.get("cpu") is None else float(data["cpu"]),
-                None if data.get("gpu") is None else float(data["gpu"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):  # cut off by a kill
-            return

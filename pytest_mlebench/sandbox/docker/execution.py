@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.host.gpu_meter import gpu_samples
 from pytest_mlebench.sandbox import Ending, Job, Reason, Service
 from pytest_mlebench.sandbox.collect import Collected, collect_after
 from pytest_mlebench.sandbox.disk import Amount, DiskGuard
@@ -161,12 +162,12 @@ class Execution:
         started = time.monotonic()
         watch = Watch(
             container=container,
-            sampler=Sampler(self._job.folder),
+            sampler=Sampler(self._job.stats),
             disk=self._disk_guard(container, home),
             deadline=started + limits.time_seconds,
             grace=self._grace,
         )
-        with self._phase("run"):
+        with self._phase("run"), gpu_samples(self._job.gpus, self._job.stats):
             try:
                 reason = watch.until_end()
             except SandboxError:

@@ -1,27 +1,22 @@
-"""What a container uses, sampled to a small file: often at first, seldom later."""
+"""What a container uses, as its engine tells it: samples, and what is worth knowing of all."""
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-FILE = "stats.jsonl"
+from pytest_mlebench.usage import UsageLog
 
-_OFTEN, _SELDOM = 1.0, 60.0  # seconds between samples
-_SLOWDOWN = 30  # an interval is this part of the time passed: about 1600 samples in 24 hours
+_EARLY = 0.1  # seconds to the first sample: a short life has no other figures
 _CACHE = ("total_inactive_file", "inactive_file")  # cgroup v1, v2
 
 
 class Sampler:
     """Keeps samples and what is worth knowing about all of them."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
-        self._started = time.monotonic()
-        self.due = self._started + 0.1
+    def __init__(self, path: Path) -> None:
+        self.log = UsageLog(path, first=_EARLY)
         self.peak_memory: int | None = None
         self.cpu_seconds: float | None = None
         self.peak_pids = 0
@@ -29,21 +24,14 @@ class Sampler:
 
     def take(self, stats: Mapping[str, Any], disk: int) -> None:
         """Note one answer of the engine, unless the container is gone already."""
-        now = time.monotonic()
-        self.due = now + min(_SELDOM, max(_OFTEN, (now - self._started) / _SLOWDOWN))
         usage = stats.get("memory_stats", {}).get("usage")
         if not usage:
+            self.log.skip()
             return
-        self._summarise(stats, _working_set(stats["memory_stats"]))
-        sample = {
-            "t": round(now - self._started, 1),
-            "memory": _working_set(stats["memory_stats"]),
-            "cpu": self.cpu_seconds,
-            "pids": stats.get("pids_stats", {}).get("current", 0),
-            "disk": disk,
-        }
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(sample) + "\n")
+        memory = _working_set(stats["memory_stats"])
+        self._summarise(stats, memory)
+        pids = stats.get("pids_stats", {}).get("current", 0)
+        self.log.note(memory=memory, cpu=self.cpu_seconds, pids=pids, disk=disk)
 
     def _summarise(self, stats: Mapping[str, Any], memory: int) -> None:
         cpu = stats.get("cpu_stats", {})

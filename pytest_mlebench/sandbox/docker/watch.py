@@ -62,7 +62,7 @@ class Watch:
 
     def _next_event(self) -> Event | None:
         now = time.monotonic()
-        pause = min(_TICK, self.deadline - now, self.sampler.due - now)
+        pause = min(_TICK, self.deadline - now, self.sampler.log.due - now)
         try:
             return self.container.events.get(timeout=max(0.0, pause))
         except queue.Empty:
@@ -90,7 +90,7 @@ class Watch:
         return self.disk.blame()
 
     def _sample(self, *, now: bool = False) -> None:
-        if now or time.monotonic() >= self.sampler.due:
+        if now or self.sampler.log.is_due:
             self.sampler.take(self.container.stats(), self.disk.used.bytes)
 
     def _has_ended_unseen(self) -> bool:

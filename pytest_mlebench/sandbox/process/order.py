@@ -38,6 +38,7 @@ class Order:
     environment: dict[str, str]
     home: str
     log: str
+    stats: str
     secrets: tuple[str, ...]
     walls: Builder
     steps: tuple[Step, ...]

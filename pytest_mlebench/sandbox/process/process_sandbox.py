@@ -20,6 +20,7 @@ from pathlib import Path
 from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, SandboxError, WallMissing
+from pytest_mlebench.host.gpu_meter import gpu_samples
 from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, LeaseClaim, host_capacity, require
 from pytest_mlebench.host.signals import termination_interrupts
@@ -149,7 +150,8 @@ class ProcessSandbox:
                     serve = (validator.serve, *(service.serve for service in job.services))
                     for listener, start in zip(supervised.wait_for_start(), serve, strict=False):
                         start(listener)
-                    ending = supervised.wait_for_end()
+                    with gpu_samples(job.gpus, job.stats):
+                        ending = supervised.wait_for_end()
                 collected = collect_after(ending.reason, job, workspace.home)
         return Ending(
             reason=ending.reason,
@@ -191,6 +193,7 @@ class ProcessSandbox:
             environment=environment,
             home=str(workspace.home),
             log=str(job.log.resolve()),
+            stats=str(job.stats.resolve()),
             secrets=tuple(job.agent.secrets()),
             walls=builder,
             steps=view(job, workspace, user=user, path=environment["PATH"]),

@@ -17,7 +17,7 @@ _PROC = Path("/proc")
 _ROUNDS = 50
 _TRIES = 3
 _PSS = re.compile(rb"^(Pss|Pss_Shmem): +(\d+) kB$", re.MULTILINE)  # see proc_pid_smaps_rollup(5)
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")  # bytes; per second
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Process:
     pid: int
     parent: int
     resident: int  # bytes
+    cpu_seconds: float  # with those of its children that have ended
 
 
 def reap() -> bool:
@@ -142,17 +143,27 @@ def _by_proc() -> list[Process]:
         except OSError:  # it has just ended
             continue
         fields = text[text.rindex(b")") + 2 :].split()  # a name may hold blanks and brackets
-        found.append(Process(pid, int(fields[1]), int(fields[21]) * _PAGE))
+        ticks = sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime: see proc_pid_stat(5)
+        found.append(Process(pid, int(fields[1]), int(fields[21]) * _PAGE, ticks / _TICKS))
     return found
 
 
 def _by_ps() -> list[Process]:
-    command = ["ps", "-axo", "pid=,ppid=,rss="]
+    command = ["ps", "-axo", "pid=,ppid=,rss=,time="]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [
-        Process(int(pid), int(parent), int(resident) * 1024)
-        for pid, parent, resident in (line.split() for line in lines)
+        Process(int(pid), int(parent), int(resident) * 1024, _seconds(time_used))
+        for pid, parent, resident, time_used in (line.split() for line in lines)
     ]
+
+
+def _seconds(clock: str) -> float:
+    """Return the seconds of ``days-hours:minutes:seconds``, of which ps leaves out the first."""
+    days, _, rest = clock.rpartition("-")
+    seconds = 0.0
+    for part in rest.split(":"):
+        seconds = 60 * seconds + float(part)
+    return 86_400 * int(days or 0) + seconds
 
 
 def _proportional(process: Process) -> tuple[int, int]:

@@ -34,6 +34,7 @@ from pytest_mlebench.sandbox.process.inside import LISTENER, TERMINATE
 from pytest_mlebench.sandbox.process.launch import Started, start
 from pytest_mlebench.sandbox.process.memory_apart import shared_memory
 from pytest_mlebench.sandbox.process.order import Function, Order
+from pytest_mlebench.usage import UsageLog
 
 READY = b"!"
 MAX_PORTS = 16
@@ -115,7 +116,7 @@ class _Watch:
         self._disk_full = False
         self._over = False  # the first process inside has said its last word
         self._status: int | None = None  # of the agent, once it has ended
-        self._peak = 0
+        self._memory = self._peak = 0
         self._began: float | None = None
 
     @property
@@ -142,6 +143,7 @@ class _Watch:
         self._began = time.monotonic()
         self._deadline = self._began + self._order.limits.time_seconds
         self._next_sample = self._began + _SAMPLE
+        self._usage = UsageLog(Path(self._order.stats))
         self._tell_ready(self._started)
         os.set_blocking(self._started.output, False)
         self._poll = select.poll()
@@ -266,6 +268,9 @@ class _Watch:
         if began < self._next_sample:
             return None
         stop = self._crossed()
+        self._peak = max(self._peak, self._memory)
+        if self._usage.is_due:
+            self._usage.note(memory=self._memory, cpu=_cpu_seconds())
         now = time.monotonic()
         self._next_sample = now + min(max(_SAMPLE, (now - began) / _EFFORT), _SLOWEST)
         return stop
@@ -274,12 +279,11 @@ class _Watch:
         if self._disk_full:
             return "disk-full"
         if self._group is not None:  # bounds memory and processes itself
-            self._peak = max(self._peak, self._group.memory_bytes())
+            self._memory = self._group.memory_bytes()
             return self._disk.look()
         limit = self._order.limits.memory_bytes
-        occupied = process_tree.memory(_processes, limit, self._memory_apart)
-        self._peak = max(self._peak, occupied)
-        if occupied > limit:
+        self._memory = process_tree.memory(_processes, limit, self._memory_apart)
+        if self._memory > limit:
             return "memory-limit"
         return self._disk.look() or (
             "process-limit" if len(_processes()) > self._order.limits.pids else None
@@ -322,13 +326,12 @@ class _Watch:
             process_tree.send(signal.SIGTERM)
 
     def _ending(self, reason: Reason, seconds: float, survivors: int) -> ProcessEnding:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return ProcessEnding(
             reason=reason,
             exit_code=_KILLED if self._status is None else _exit_code(self._status),
             seconds=seconds,
             peak_memory_bytes=self._peak or None,
-            cpu_seconds=used.ru_utime + used.ru_stime,
+            cpu_seconds=_cpu_seconds_of_ended(),
             disk_bytes=self._disk.peak,
             log_dropped=self._log.dropped,
             oom_kills=self._oom_kills(),
@@ -339,6 +342,15 @@ class _Watch:
 
 def _processes() -> list[process_tree.Process]:
     return process_tree.descendants(os.getpid())
+
+
+def _cpu_seconds() -> float:
+    return round(_cpu_seconds_of_ended() + sum(one.cpu_seconds for one in _processes()), 2)
+
+
+def _cpu_seconds_of_ended() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _descendants() -> list[int]:

@@ -113,6 +113,7 @@ def _order(builder: Builder, home: Path, user: int | None, offline: bool, cgroup
         environment={"AGENT_DIR": str(home / "agent")},
         home=str(home),
         log=str(home / "run.log"),
+        stats=str(home / "stats.jsonl"),
         secrets=(),
         walls=builder,
         steps=bare_view(home, user=user),

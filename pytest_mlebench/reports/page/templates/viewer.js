@@ -33,7 +33,7 @@
   };
 
   const update = (card, one) => {
-    const facts = [one.time, one.place, one.memory, one.valid, one.spent];
+    const facts = [one.time, one.place, ...one.usage, one.valid, one.spent];
     if (one.snapshots) facts.push(`${one.snapshots} snapshots`);
     card.querySelector(".facts").textContent = facts.filter(Boolean).join(" · ");
     const curves = card.querySelector(".curves");

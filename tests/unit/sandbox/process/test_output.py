@@ -9,6 +9,7 @@ from sandbox_job import Place
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.sandbox.redact import Mask
+from pytest_mlebench.usage import read_usage
 
 SECRET = "sk-0123456789abcdef"
 
@@ -83,3 +84,13 @@ echo "key: $key" > $LOGS_DIR/debug.log
     assert (done.job.artefacts / "logs" / "debug.log").read_text() == "key: ***\n"
     for path in done.job.folder.rglob("*"):
         assert path.is_dir() or SECRET not in path.read_text()
+
+
+def test_memory_and_cpu_time_are_sampled_while_it_runs(bounded_place: Place) -> None:
+    busy = (
+        "import time; kept = b'x' * 50_000_000\nwhile time.process_time() < 1: pass\ntime.sleep(2)"
+    )
+    finished = bounded_place.run(python=busy)
+    used = read_usage(finished.job.stats)
+    assert 50e6 < max(one.memory or 0 for one in used) < 200e6
+    assert 0.5 < max(one.cpu_seconds or 0 for one in used) < 2
