@@ -1,11 +1,12 @@
-"""An agent as it travels: what it is, and a tar of its files, known by their sha256.
+"""Agents and competitions as they travel: a tar of their files, known by its sha256.
 
-The same agent makes the same tar, so that a host that has it once needs it no more. Secrets take no
+The same files make the same tar, so that a host that has it once needs it no more. Secrets take no
 part in it: they travel by value, to the memory of workers only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -15,46 +16,61 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.agents.content import agent_files, is_environment
+from pytest_mlebench.competition import RAW
 from pytest_mlebench.errors import ConfigError, InfrastructureError
+from pytest_mlebench.machines.posting import Parcel
 
 AGENT = "agent.pickle"  # from the controller, which the worker trusts with all it does
 PYTHON = "{python}"  # in a command: the interpreter that runs us, on whichever host
+MAX_RAW_BYTES = 100 << 20  # of a competition of one's own: more is data, which does not travel
 
 
 @dataclass(frozen=True)
 class Package:
-    """An agent that is ready to travel."""
+    """Files that are ready to travel."""
 
     data: bytes
     sha256: str
 
+    @property
+    def parcel(self) -> Parcel:
+        """Return what a worker has to know in order to fetch it."""
+        return Parcel(self.sha256, len(self.data))
+
 
 def pack_agent(agent: Agent, hidden: tuple[Path, ...] = ()) -> Package:
     """Return an agent with all of its files."""
-    buffer = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
-        tarfile.open(fileobj=zipped, mode="w") as tar,
-    ):
+    with _packing() as (tar, packed):
         _add(tar, AGENT, _pickled(agent, tar, hidden))
-    data = buffer.getvalue()
-    return Package(data, hashlib.sha256(data).hexdigest())
+    return packed()
 
 
-def unpack_agent(data: bytes, sha256: str, cache: Path) -> Path:
-    """Unpack an agent once, and return the folder that ``read_agent`` takes."""
-    place = agent_folder(cache, sha256)
+def pack_competitions(folders: Iterable[Path]) -> Package:
+    """Return the definitions of competitions, with their raw files where these are small."""
+    with _packing() as (tar, packed):
+        for folder in sorted(folders):
+            raw = folder / RAW
+            size = sum(path.stat().st_size for path in raw.rglob("*") if path.is_file())
+            hidden = (raw,) if size > MAX_RAW_BYTES else ()
+            _add_folder(tar, folder, folder.name, f"competition {folder.name!r}", hidden)
+    return packed()
+
+
+def unpack(data: bytes, sha256: str, cache: Path) -> Path:
+    """Unpack what has travelled, once, and return its folder."""
+    place = unpacked_folder(cache, sha256)
     if place.is_dir():
         return place
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise InfrastructureError("the agent arrived damaged")
+        raise InfrastructureError("a package arrived damaged")
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".agent-", dir=cache))
+    part = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             tar.extractall(part, filter="tar")
@@ -66,8 +82,8 @@ def unpack_agent(data: bytes, sha256: str, cache: Path) -> Path:
     return place
 
 
-def agent_folder(cache: Path, sha256: str) -> Path:
-    """Return where an agent is, once it is unpacked."""
+def unpacked_folder(cache: Path, sha256: str) -> Path:
+    """Return where a package is, once it is unpacked."""
     return cache / sha256[:32]
 
 
@@ -88,6 +104,22 @@ def read_agent(place: Path) -> Agent:
     )
 
 
+@contextlib.contextmanager
+def _packing() -> Iterator[tuple[tarfile.TarFile, Callable[[], Package]]]:
+    """Yield a tar to be filled, and what returns it as a package when it is closed."""
+    buffer = io.BytesIO()
+
+    def packed() -> Package:
+        data = buffer.getvalue()
+        return Package(data, hashlib.sha256(data).hexdigest())
+
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as tar,
+    ):
+        yield tar, packed
+
+
 def _here(place: Path, word: str) -> str:
     prefix = "{files}/"
     return str(place / word.removeprefix(prefix)) if word.startswith(prefix) else word
@@ -99,7 +131,7 @@ def _pickled(agent: Agent, tar: tarfile.TarFile, hidden: tuple[Path, ...]) -> by
     for path, name in ((agent.folder, "folder"), (agent.build, "build")):
         if path is not None:
             roots[path] = name
-            _add_folder(tar, path, name, agent, hidden)
+            _add_folder(tar, path, name, f"agent {agent.name!r}", hidden)
     words = [_word(word, roots, tar, number) for number, word in enumerate(agent.command)]
     travelling = replace(
         agent,
@@ -134,12 +166,12 @@ def _word(word: str, roots: dict[Path, str], tar: tarfile.TarFile, number: int) 
 
 
 def _add_folder(
-    tar: tarfile.TarFile, folder: Path, name: str, agent: Agent, hidden: tuple[Path, ...]
+    tar: tarfile.TarFile, folder: Path, name: str, whose: str, hidden: tuple[Path, ...]
 ) -> None:
     for inner, path in agent_files(folder, hidden):
         if is_environment(path):
             raise ConfigError(
-                f"agent {agent.name!r} has a virtual environment in its folder, {path}, which "
+                f"{whose} has a virtual environment in its folder, {path}, which "
                 "cannot travel to other hosts: put what it needs into an image, or install it there"
             )
         if path.is_symlink():

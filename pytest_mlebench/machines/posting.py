@@ -10,6 +10,14 @@ KEY = "mle_posting"  # in what xdist gives its workers
 
 
 @dataclass(frozen=True)
+class Parcel:
+    """What can be fetched from the controller, unless it is there already."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Posting:
     """Where a worker is, and what it needs of the controller."""
 
@@ -18,8 +26,8 @@ class Posting:
     token: str  # in the run's folder there: whoever finds it shares the folder
     grace: float  # seconds that an attempt outlives its connection; 0: it does not
     silence: float  # seconds without a heartbeat, after which the controller is gone
-    agent_sha256: str
-    agent_size: int
+    agent: Parcel
+    competitions: Parcel | None  # of one's own, if the session has any
     identity: Mapping[str, str] | None  # of the agent, as the controller has found it
     secrets: Mapping[str, str]  # variables that the agent's settings refer to: never on disk
 
@@ -30,4 +38,7 @@ class Posting:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Posting:
         """Return what ``to_dict`` wrote."""
-        return cls(**{item.name: data[item.name] for item in fields(cls)})
+        values = {item.name: data[item.name] for item in fields(cls)}
+        own = values["competitions"]
+        parcels = {"agent": Parcel(**values["agent"]), "competitions": own and Parcel(**own)}
+        return cls(**values | parcels)

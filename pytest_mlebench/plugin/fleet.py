@@ -20,7 +20,7 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.machines.hosts_file import Machine, Machines
 from pytest_mlebench.machines.link import BEAT, tell
-from pytest_mlebench.machines.packing import Package, pack_agent
+from pytest_mlebench.machines.packing import Package, pack_agent, pack_competitions
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.machines.slurm import SPARE_SECONDS, cancel, time_of
 from pytest_mlebench.machines.ssh import HostLook, at_once, look_at, own_versions
@@ -49,7 +49,8 @@ class Fleet(Distribution):
     def __init__(self, session: MleSession, log: ResultsLog, machines: Machines) -> None:
         super().__init__(session, log)
         self.machines = machines
-        self._package = _pack(session)
+        self._agent = _pack(session)
+        self._competitions = _pack_own_competitions(session)
         self._reachable: set[str] = set()
         self._desk: HostDesk | None = None  # from here on there once the run's folder is
         self._members: FleetMembership | None = None
@@ -220,7 +221,8 @@ class Fleet(Distribution):
         custody = Custody(settings.run, settings.grace)
         custody.resume()
         self._token = _token(settings.run.path / ".token")
-        self._desk = HostDesk(settings.run, custody, self._package, self._item_of, self._given_to)
+        packages = [each for each in (self._agent, self._competitions) if each is not None]
+        self._desk = HostDesk(settings.run, custody, packages, self._item_of, self._given_to)
         self._members = FleetMembership(
             machines=self.machines,
             arguments=_arguments(self.session.config, settings.agent),
@@ -256,8 +258,8 @@ class Fleet(Distribution):
             token=self._token,
             grace=0.0 if in_slurm else settings.grace,
             silence=self.machines.keepalive,
-            agent_sha256=self._package.sha256,
-            agent_size=len(self._package.data),
+            agent=self._agent.parcel,
+            competitions=None if self._competitions is None else self._competitions.parcel,
             identity=dict(self.session.identity(agent).facts),
             secrets=_secrets(agent),
         )
@@ -334,16 +336,18 @@ def _pack(session: MleSession) -> Package:
             f"--mle-hosts runs the built-in suite only, given: {' '.join(session.settings.tests)}: "
             "leave the paths out, or run them with -n on one host"
         )
-    own = [each for each in session.settings.ids if not session.registry.is_builtin(each)]
-    if own:
-        raise ConfigError(
-            f"--mle-hosts cannot send competitions of your own to other hosts: {', '.join(own[:3])}"
-        )
     agent = session.agent
     agent.environment()  # what it refers to has to be set here, and travels by value
     agent.model_keys()
     refuse_shared_dollars(session)
     return pack_agent(agent, session.settings.hidden)
+
+
+def _pack_own_competitions(session: MleSession) -> Package | None:
+    """Return the competitions that only this host has, ready to travel, if there are any."""
+    registry = session.registry
+    own = [registry.load(each) for each in session.settings.ids if not registry.is_builtin(each)]
+    return pack_competitions(each.folder for each in own) if own else None
 
 
 def _secrets(agent: Agent) -> dict[str, str]:

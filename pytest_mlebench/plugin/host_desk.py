@@ -6,7 +6,7 @@ Every question is answered in the thread of its worker's connection, all of them
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,20 +24,20 @@ OVER = ("collected", "graded")
 
 
 class HostDesk:
-    """Give out the agent, numbers and what is known; take in what attempts leave."""
+    """Give out packages, numbers and what is known; take in what attempts leave."""
 
     def __init__(
         self,
         run: RunFolder,
         custody: Custody,
-        package: Package,
+        packages: Iterable[Package],
         item_of_worker: Callable[[Any], ItemKey | None],
         given_to: Callable[[ItemKey], str | None],
     ) -> None:
         self.lock = threading.RLock()
         self.custody = custody
         self._run = run
-        self._package = package
+        self._packages = {each.sha256: each.data for each in packages}
         self._item_of_worker = item_of_worker
         self._given_to = given_to  # the machine whose worker has an item, begun or not
         self._incoming = Incoming(run)
@@ -52,7 +52,7 @@ class HostDesk:
             "place": self._incoming.place,
         }
         return {
-            "agent": self._agent,
+            "parcel": self._parcel,
             "known": self._known,
             "file": self._file,
             "number": self._number,
@@ -86,8 +86,8 @@ class HostDesk:
                 raise InfrastructureError(f"{name} does not belong to {node.machine} any more")
         act(name, **data)
 
-    def _agent(self, _node: Any, offset: int) -> bytes:
-        return self._package.data[offset : offset + PIECE_BYTES]
+    def _parcel(self, _node: Any, sha256: str, offset: int) -> bytes:
+        return self._packages[sha256][offset : offset + PIECE_BYTES]
 
     def _known(self, _node: Any, competition: str, seed: int) -> list[dict[str, Any]]:
         """Return the attempts that are over, those without a grade with their files' names."""

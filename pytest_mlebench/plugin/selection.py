@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pytest_mlebench._units import parse_count
 from pytest_mlebench.errors import ConfigError, did_you_mean
 from pytest_mlebench.grade import parse_requirement
 from pytest_mlebench.plugin import options
+from pytest_mlebench.plugin.worker_link import posting_of, travelled_competitions
 from pytest_mlebench.registry import Registry
 
 DEFAULT_SPLIT = "demo"
@@ -60,11 +62,17 @@ def marked(node: pytest.Item | pytest.Function | Any) -> Marked:
 def registry(config: pytest.Config) -> Registry:
     """Return the competitions of this session: built in, of the ini file, of the hook."""
     if _REGISTRY not in config.stash:
-        folders = list(config.getini(options.COMPETITIONS) or ())
-        for more in config.hook.pytest_mle_competitions(config=config):
-            folders += more
+        posting = posting_of(config)
+        folders = _own(config) if posting is None else travelled_competitions(config, posting)
         config.stash[_REGISTRY] = Registry(dict.fromkeys(folders))
     return config.stash[_REGISTRY]
+
+
+def _own(config: pytest.Config) -> list[Path]:
+    folders = list(config.getini(options.COMPETITIONS) or ())
+    for more in config.hook.pytest_mle_competitions(config=config):
+        folders += more
+    return folders
 
 
 def seeds_from(value: object, option: str) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.machines.link import Link
-from pytest_mlebench.machines.posting import KEY, Posting
+from pytest_mlebench.machines.posting import KEY, Parcel, Posting
 from pytest_mlebench.store.location import default_store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_mlebench.plugin.settings import Settings
 
 CHANNEL = "mle_channel"  # in what a worker is given: a way beside the one for xdist's own events
-AGENTS, RUNS = "agents", "runs"  # folders below the machine's own
+AGENTS, COMPETITIONS, RUNS = "agents", "competitions", "runs"  # folders below the machine's own
 _LINK = pytest.StashKey[Link]()
 _KEEPING = pytest.StashKey["HostKeeping"]()
 
@@ -56,18 +56,30 @@ def settings_here(settings: Settings, posting: Posting) -> Settings:
 
 def travelled_agent(config: pytest.Config, posting: Posting) -> Agent:
     """Return the agent that has come from the controller, fetched unless it is here already."""
-    # late on purpose: only on other machines
-    from pytest_mlebench.machines.packing import agent_folder, read_agent, unpack_agent
+    from pytest_mlebench.machines.packing import read_agent  # late on purpose: on other machines
 
     os.environ.update(posting.secrets)  # to this process' memory, and its children's
-    cache = Path.cwd() / AGENTS
-    place = agent_folder(cache, posting.agent_sha256)
-    if not place.is_dir():
-        data = b""
-        while len(data) < posting.agent_size:
-            data += link_of(config).ask("agent", offset=len(data))
-        place = unpack_agent(data, posting.agent_sha256, cache)
-    return read_agent(place)
+    return read_agent(_fetched(config, posting.agent, AGENTS))
+
+
+def travelled_competitions(config: pytest.Config, posting: Posting) -> list[Path]:
+    """Return where the competitions are that have come from the controller, if any have."""
+    parcel = posting.competitions
+    return [] if parcel is None else [_fetched(config, parcel, COMPETITIONS)]
+
+
+def _fetched(config: pytest.Config, parcel: Parcel, folder: str) -> Path:
+    # late on purpose: only on other machines
+    from pytest_mlebench.machines.packing import unpack, unpacked_folder
+
+    cache = Path.cwd() / folder
+    place = unpacked_folder(cache, parcel.sha256)
+    if place.is_dir():
+        return place
+    data = bytearray()
+    while len(data) < parcel.size:
+        data += link_of(config).ask("parcel", sha256=parcel.sha256, offset=len(data))
+    return unpack(bytes(data), parcel.sha256, cache)
 
 
 def keeping_of(session: MleSession, posting: Posting) -> HostKeeping:

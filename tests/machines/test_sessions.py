@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sandbox_job import wait_until
 
 Start = Callable[..., RunningSession]
 
+EXAMPLE = Path(__file__).parents[2] / "examples/own-competitions/competitions"
 SECRETIVE = """
 import os, shutil
 print("key of", len(os.environ["KEY"]), "letters", flush=True)
@@ -51,6 +53,18 @@ def test_a_resumed_session_repeats_nothing(
     assert again.end() == 0, again.text
     assert "resumes: 2 of 2 done already" in again.text
     assert sorted(again.records()) == [f"{each[18:]}/seed0/attempt1" for each in TWO]
+
+
+def test_competitions_of_ones_own_travel(hosts: HostMachines, start: Start, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "competitions")
+    option = hosts.write_toml(tmp_path / "hosts.toml")
+    own = ("-o", f"mle_competitions={tmp_path / 'competitions'}", "--mle-competition=concrete")
+    session = start("--mle-agent=dummy", option, *own, "--mle-time-limit=1m")
+    assert session.end() == pytest.ExitCode.OK, session.text
+    ((name, record),) = session.records().items()
+    assert (name, record["phase"]) == ("concrete/seed0/attempt1", "graded")
+    assert session.report()["results"][0]["outcome"] == "graded"
+    assert hosts.leftovers() == []
 
 
 def test_secrets_travel_by_value_and_to_no_disk(

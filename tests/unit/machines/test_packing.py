@@ -9,7 +9,14 @@ import pytest
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, InfrastructureError
-from pytest_mlebench.machines.packing import PYTHON, pack_agent, read_agent, unpack_agent
+from pytest_mlebench.machines import packing
+from pytest_mlebench.machines.packing import (
+    PYTHON,
+    pack_agent,
+    pack_competitions,
+    read_agent,
+    unpack,
+)
 
 
 @pytest.fixture
@@ -31,7 +38,7 @@ def test_an_agent_arrives_with_its_files_and_the_paths_of_the_host(
     agent: Agent, tmp_path: Path
 ) -> None:
     package = pack_agent(agent)
-    place = unpack_agent(package.data, package.sha256, tmp_path / "cache")
+    place = unpack(package.data, package.sha256, tmp_path / "cache")
     there = read_agent(place)
     assert there.folder == place / "folder"
     assert there.command == (
@@ -62,8 +69,8 @@ def test_no_secret_and_no_interpreter_of_ours_travels(
 
 def test_a_package_that_arrives_damaged_is_refused(agent: Agent, tmp_path: Path) -> None:
     package = pack_agent(agent)
-    with pytest.raises(InfrastructureError, match="the agent arrived damaged"):
-        unpack_agent(package.data[:-1] + b"x", package.sha256, tmp_path / "cache")
+    with pytest.raises(InfrastructureError, match="a package arrived damaged"):
+        unpack(package.data[:-1] + b"x", package.sha256, tmp_path / "cache")
     assert not list(tmp_path.glob("cache/*"))
 
 
@@ -73,6 +80,21 @@ def test_a_virtual_environment_cannot_travel(agent: Agent) -> None:
     (agent.folder / "venv" / "pyvenv.cfg").write_text("")
     with pytest.raises(ConfigError, match=r"has a virtual environment in its folder, .*venv"):
         pack_agent(agent)
+
+
+@pytest.mark.parametrize(("limit", "travels"), [(100, True), (9, False)])
+def test_the_raw_files_of_a_competition_travel_where_they_are_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, travels: bool
+) -> None:
+    monkeypatch.setattr(packing, "MAX_RAW_BYTES", limit)
+    folder = tmp_path / "mine"
+    (folder / "raw").mkdir(parents=True)
+    (folder / "competition.toml").write_text("")
+    (folder / "raw" / "train.csv").write_text("1234567890")
+    package = pack_competitions([folder])
+    place = unpack(package.data, package.sha256, tmp_path / "cache")
+    assert (place / "mine/competition.toml").is_file()
+    assert (place / "mine/raw/train.csv").is_file() is travels
 
 
 def test_a_function_of_nowhere_cannot_travel() -> None:
