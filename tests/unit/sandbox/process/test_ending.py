@@ -206,9 +206,9 @@ for turn in range(4):  # they end one after the other, and others begin
 def test_a_process_that_has_just_ended_occupies_nothing() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
-    ended = Process(child.pid, os.getpid(), 120_000_000)
+    ended = Process(child.pid, os.getpid(), 120_000_000, 0.0)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        alive = Process(other.pid, os.getpid(), 130_000_000)
+        alive = Process(other.pid, os.getpid(), 130_000_000, 0.0)
         assert memory(lambda: [alive, ended, ended, ended], 220_000_000) <= 220_000_000
 
 
