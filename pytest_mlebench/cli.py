@@ -84,6 +84,10 @@ COMMANDS = {
         "grade many submissions named in a .jsonl file",
         "pytest_mlebench.commands.grade",
     ),
+    "validate": (
+        "check the form of one submission, without any answers",
+        "pytest_mlebench.commands.validate",
+    ),
     "grade-sample": ("grade one submission", "pytest_mlebench.commands.grade_sample"),
     "leaderboard": (
         "show a leaderboard; fetch the full one from Kaggle",
@@ -171,10 +175,26 @@ def _run(arguments: list[str]) -> int:
             chosen = _load(target)
             subparser.description = (chosen.__doc__ or text).strip()
             chosen.add_arguments(subparser)
+    _refuse_empty(arguments)
     args = parser.parse_args(arguments)
     if chosen is None:  # argparse has refused everything else
         raise ConfigError(f"no command given, see {PROGRAM} --help")
     return chosen.run(args)
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """Refuse a value that is empty: argparse takes it for the current folder, or for nothing."""
+    before = ""
+    for word in arguments:
+        name, equals, value = word.partition("=")
+        flag = name if word.startswith("-") and equals else before
+        if not (value if word.startswith("-") and equals else word).strip(" ,"):
+            what = flag if flag.startswith("-") else "an argument"
+            raise ConfigError(
+                f"{what} is empty, as a variable that is not set leaves it: give it a value, "
+                "or leave it out"
+            )
+        before = word
 
 
 class _Parser(argparse.ArgumentParser):

@@ -11,22 +11,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from pytest_mlebench._files import short_path
-from pytest_mlebench.commands.shared import say
+from pytest_mlebench.commands.shared import add_runs_dir_option, runs_folder, say
 from pytest_mlebench.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--runs-dir",
-        type=Path,
-        default=Path("mle-runs"),
-        metavar="DIR",
-        help="where the runs are (default: mle-runs)",
-    )
+    add_runs_dir_option(parser, "where the runs are")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     parser.add_argument(
         "--cache", action="store_true", help="also images and datasets that can be made again"
@@ -48,7 +41,7 @@ def _workspaces(args: argparse.Namespace) -> Iterator[str]:
     from pytest_mlebench.attempts.cleanup import find_workspaces, idle_runs, remove_workspaces
 
     clean = find_workspaces if args.dry_run else remove_workspaces
-    for folder in idle_runs(args.runs_dir):
+    for folder in idle_runs(runs_folder(args.runs_dir)):
         yield from (f"workspace {short_path(path)}" for path in clean(folder))
 
 

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_mlebench._units import show_count, show_size
 from pytest_mlebench.commands.hosts import check_hosts
-from pytest_mlebench.commands.shared import add_data_dir_option, say, store_folder
+from pytest_mlebench.commands.shared import (
+    add_data_dir_option,
+    add_runs_dir_option,
+    runs_folder,
+    say,
+    store_folder,
+)
 from pytest_mlebench.errors import DOCS, ConfigError
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.machines.hosts_file import read_hosts
@@ -42,13 +48,7 @@ class DoctorFinding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--runs-dir",
-        metavar="DIR",
-        type=Path,
-        default=Path("mle-runs"),
-        help="where results will go (default: mle-runs)",
-    )
+    add_runs_dir_option(parser, "where results will go")
     parser.add_argument(
         "--hosts", metavar="FILE", type=Path, help="look at the hosts of this hosts.toml, too"
     )
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings."""
     machines = None if args.hosts is None else read_hosts(args.hosts)
-    findings = list(examine(args.runs_dir, store_folder(args)))
+    findings = list(examine(runs_folder(args.runs_dir), store_folder(args)))
     for finding in findings:
         say(str(finding))
     status = int(any(finding.verdict == "missing" for finding in findings))

@@ -76,7 +76,7 @@ def task(competition: Competition, repository: str, store: Path) -> dict[str, An
         "output": {
             "path": "submission.csv",
             "columns": [*rules.id, *rules.targets],
-            "check": f"pytest-mlebench grade-sample submission.csv {competition.id}",
+            "check": f"pytest-mlebench validate submission.csv {competition.id}",
         },
         "parameters": {
             "metric": competition.metric.name,

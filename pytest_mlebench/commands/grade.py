@@ -23,6 +23,7 @@ from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
     ascii_only,
+    dataset_of,
     registry_of,
     say,
     say_lines,
@@ -148,17 +149,6 @@ def _known(name: str, where: str, registry: Registry) -> str:
     if name not in registry.ids():
         raise UnknownName(f"competition in {where}:", name, registry.ids())
     return name
-
-
-def dataset_of(name: str, registry: Registry, store: Path) -> Dataset:
-    """Return the prepared dataset; only one whose data are at hand is made on the spot."""
-    from pytest_mlebench.store.store import Store  # late on purpose: heavy
-
-    competition = registry.load(name)
-    found = Store(store).find(competition)  # also what was prepared with verification off
-    if found is not None:
-        return found
-    return Store(store).ensure(competition, prepare=competition.is_at_hand)
 
 
 def _result(dataset: Dataset, path: Path | None, seed: int) -> Result:

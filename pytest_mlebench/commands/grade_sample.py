@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 from pytest_mlebench.attempts.grading_process import score_apart
-from pytest_mlebench.commands.grade import dataset_of
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
+    dataset_of,
     registry_of,
     say,
     store_folder,

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List competitions: a table of all, or what is known of some."""
-    registry = registry_of(args)
+    registry, store = registry_of(args), store_folder(args)
     competitions = registry.load_all(args.id) if args.id else selected(args, registry)
     if args.json:
         say(json.dumps([facts(each) for each in competitions], indent=1, ensure_ascii=False))
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
                 say(line)
         say(f"{len(competitions)} competition{'' if len(competitions) == 1 else 's'}")
     else:
-        for line in table(competitions, store_folder(args)):
+        for line in table(competitions, store):
             say(line)
     return 0
 

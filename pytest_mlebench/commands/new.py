@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from pytest_mlebench.commands.checksums import write_checksums
-from pytest_mlebench.commands.own_competitions import KEY, own_competitions
+from pytest_mlebench.commands.pytest_settings import KEY, own_competitions
 from pytest_mlebench.commands.shared import add_data_dir_option, say, store_folder
 from pytest_mlebench.competition import RAW, Competition, read_competition
 from pytest_mlebench.errors import ConfigError

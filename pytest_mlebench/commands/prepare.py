@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 def _summary(preparations: list[Preparation], store: Store) -> int:
     failed = [preparation for preparation in preparations if preparation.error is not None]
     for preparation in failed:
-        say(f"FAILED {preparation.error}")
+        say(f"FAILED {preparation.error}".replace("--mle-data-dir", "--data-dir"))  # as typed here
     unverified = sum(o.dataset is not None and o.dataset.verified == "off" for o in preparations)
     note = f", {unverified} not verified" if unverified else ""
     done = len(preparations) - len(failed)

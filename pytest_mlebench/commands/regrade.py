@@ -21,7 +21,7 @@ from pytest_mlebench.commands.shared import (
     store_folder,
 )
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import DatasetError
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.kaggle.leaderboards import with_leaderboard
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.registry import Registry
@@ -54,7 +54,10 @@ def _dataset(attempt: Run, registry: Registry, args: argparse.Namespace) -> Data
     competition, store = registry.load(attempt.competition), Store(store_folder(args))
     found = store.find(competition)
     if found is None:
-        raise DatasetError(f"{competition.id}: not prepared in {store.root}")
+        raise ConfigError(
+            f"{competition.id}: not prepared in {store.root}: run pytest-mlebench prepare "
+            f"{competition.id}, or name another store with --data-dir"
+        )
     return replace(found, competition=with_leaderboard(competition, store.folder(competition)))
 
 

@@ -18,7 +18,7 @@ from pytest_mlebench.commands.shared import (
     selected,
     store_folder,
 )
-from pytest_mlebench.errors import DatasetError
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grading.self_check import SelfCheck, check_dataset
 from pytest_mlebench.reports.summary import cut
 from pytest_mlebench.store.store import Store
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     competitions = selected(args, registry_of(args))
     datasets = [found for each in competitions if (found := store.find(each))]
     if not datasets:
-        raise DatasetError(
+        raise ConfigError(
             f"none of {len(competitions)} competitions is prepared in {root}: "
             "run pytest-mlebench prepare, or name another store with --data-dir"
         )

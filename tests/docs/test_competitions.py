@@ -127,3 +127,5 @@ def test_a_competition_is_exported_without_its_answers(capsys: pytest.CaptureFix
     assert task["output"]["columns"][0] == "id"
     assert task["parameters"]["direction"] in ("lower", "higher")
     assert "private" not in json.dumps(task)
+    assert task["output"]["check"] == "pytest-mlebench validate submission.csv demo-digits"
+    assert "grade" not in json.dumps(task), "a command that scores is a leak of the answers"

@@ -11,7 +11,7 @@ import pytest
 from kaggle_server import KaggleServer
 
 from pytest_mlebench.cli import main
-from pytest_mlebench.commands.own_competitions import own_competitions
+from pytest_mlebench.commands.pytest_settings import own_competitions
 from pytest_mlebench.competition import read_competition
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry

@@ -266,7 +266,7 @@ def test_grade_without_data_names_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     line = {"competition_id": "spooky-author-identification", "submission_path": "x.csv"}
     path.write_text(json.dumps(line))
-    message = complaint("grade", path, "--data-dir", tmp_path / "store", status=1)
+    message = complaint("grade", path, "--data-dir", tmp_path / "store")
     assert "not prepared in" in message
     assert "pytest-mlebench prepare" in message
 
@@ -348,3 +348,22 @@ def test_list_is_a_table_with_totals(tmp_path: Path) -> None:
     assert "all: 75 competitions, 3.28TB, 0 prepared" in lines
     leaky = next(line for line in lines if line.startswith("random-acts-of-pizza"))
     assert leaky.endswith("leak")
+
+
+def test_validate_looks_at_the_form_and_gives_no_score(mine: Path, tmp_path: Path) -> None:
+    where = ("--competitions", mine, "--data-dir", tmp_path / "store")
+    done = cli("validate", write_submission(tmp_path / "s.csv", 1.5), "tiny", *where)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is a valid submission by its form" in done.stdout
+    assert not {"silver", "1.5"} & set(done.stdout.split())
+    public = tmp_path / "store" / "tiny" / "prepared" / "public"
+    public.rename(tmp_path / "public")
+    (tmp_path / "s.csv").write_text("id,z\n80,1\n")
+    alone = ("--competitions", mine, "--public", tmp_path / "public")
+    done = cli("validate", tmp_path / "s.csv", "tiny", *alone)
+    assert done.returncode == 1
+    assert done.stdout.startswith("invalid: column 'y' is missing")
+    message = complaint("validate", tmp_path / "s.csv", "tiny", "--public", tmp_path)
+    assert "unknown competition 'tiny'" in message
+    message = complaint("validate", tmp_path / "s.csv", "tiny", *alone[:2], "--public", mine)
+    assert message == f"--public has no sample submission sample_submission.csv: {mine}"

@@ -1,4 +1,4 @@
-"""Where a repository keeps competitions of its own, as its settings of pytest say it."""
+"""What a repository's settings of pytest say, for commands that run without pytest."""
 
 from __future__ import annotations
 
@@ -24,13 +24,33 @@ _NAMES = (
 
 def own_competitions(start: Path | None = None) -> tuple[Path, ...]:
     """Return the folders that ``mle_competitions`` names in the settings that pytest would read."""
+    path, found = _settings(start)
+    return tuple(path.parent / name for name in _paths(found.get(KEY), path))
+
+
+def folder_setting(key: str) -> tuple[Path, str] | None:
+    """Return a folder that the settings name, and how they say it; None where they do not.
+
+    As for pytest, a relative one is below the current folder.
+    """
+    path, found = _settings(None)
+    if key not in found:
+        return None
+    label, value = f"{key} in {path.name}", found[key]
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{label} must name a folder, given: {value!r}")
+    return Path(value).expanduser(), label
+
+
+def _settings(start: Path | None) -> tuple[Path, dict[str, Any]]:
+    """Return the file whose settings pytest would read, and what they are."""
     here = (start or Path()).absolute()
     for folder in (here, *here.parents):
         for name in _NAMES:
             found = _section(folder / name)
             if found is not None:
-                return tuple(folder / path for path in _paths(found.get(KEY), folder / name))
-    return ()
+                return folder / name, found
+    return here, {}
 
 
 def _section(path: Path) -> dict[str, Any] | None:
