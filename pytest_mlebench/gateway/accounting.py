@@ -12,9 +12,10 @@ from pathlib import Path
 
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.gateway.call_bounds import hold_for
 from pytest_mlebench.gateway.calls import Call, CallLog, shorten
 from pytest_mlebench.gateway.ledger import Hold, SharedAccount, SpendingLedger
-from pytest_mlebench.gateway.model_request import ModelRequest, hold_for, require_allowed
+from pytest_mlebench.gateway.model_request import ModelRequest, require_allowed
 from pytest_mlebench.gateway.prices import Prices
 from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Spending
@@ -128,7 +129,7 @@ class Accounting:
             error=state.fault or (f"status {state.status}" if failed else None),
         )
         self.ledger.note(call)
-        await self.ledger.settle(state.hold, usage, usd)
+        await self.ledger.settle(state.hold, usage, usd, unmetered=unmetered)
         with _writing():
             self._calls.write(call)
         return call

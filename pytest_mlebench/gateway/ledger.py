@@ -2,8 +2,8 @@
 
 Calls are admitted while something of the budget is left. What a call costs is known when it has
 ended; until then the most that it may cost is held. A call for which nothing is left beside what is
-held waits for others to end. So one call may go beyond a bound, and no second one ever does, as
-long as calls say how much they may put out, or put out no more than any before them.
+held waits for others to end. So one call may go beyond a bound, and no second one ever does. A call
+that ends without its usage is charged what was held for it: to the budget, not to the figures.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class SpendingLedger:
         self._tokens = 0
         self._usd = Decimal(0)
         self._held: list[Hold] = []
+        self._charged = 0  # calls without usage, charged what was held for them
         self.largest_output = 0
 
     async def admit(self, hold: Hold, is_wanted: Callable[[], bool]) -> bool:
@@ -82,21 +83,28 @@ class SpendingLedger:
         self._calls += 1
         self._held.append(hold)
         try:
-            await self._hold_shared(hold)
+            is_admitted = await self._hold_shared(hold, is_wanted)
         except BaseException:
-            self._calls -= 1
-            self._let_go(hold)
+            self._take_back(hold)
             raise
-        return True
+        if not is_admitted:
+            self._take_back(hold)
+        return is_admitted
 
-    async def settle(self, hold: Hold, usage: Usage | None, usd: Decimal | None) -> None:
-        """Book what an admitted call used; None is what nobody knows."""
-        self._tokens += usage.total_tokens if usage else 0
-        self._usd += usd or Decimal(0)
+    async def settle(
+        self, hold: Hold, usage: Usage | None, usd: Decimal | None, *, unmetered: bool = False
+    ) -> None:
+        """Book what an admitted call used; what was held for it if it is unmetered."""
+        tokens, cost = usage.total_tokens if usage else 0, usd or Decimal(0)
+        if unmetered:
+            tokens, cost = max(tokens, hold.tokens), max(cost, hold.usd)
+            self._charged += 1
+        self._tokens += tokens
+        self._usd += cost
         self.largest_output = max(self.largest_output, usage.output_tokens if usage else 0)
         self._let_go(hold)
         if self._shared is not None:
-            await self._shared.settle(hold.shared, usd or Decimal(0))
+            await self._shared.settle(hold.shared, cost)
 
     async def close(self) -> None:
         """End the account: a call that was cut off while it was admitted may hold something."""
@@ -152,22 +160,35 @@ class SpendingLedger:
 
     def _spent(self, bound: str, limit: object) -> CallRefusal:
         self._exhausted.setdefault(bound)
+        charged = ""
+        if self._charged and bound != "calls":
+            calls = "1 call" if self._charged == 1 else f"{self._charged} calls"
+            charged = f" ({calls} without usage charged with the most that was possible)"
         return CallRefusal(
             "budget",
-            f"the budget of this attempt is exhausted: its {limit} {_UNITS[bound]} are used up; "
-            "no further call will be answered, go on with what you have",
+            f"the budget of this attempt is exhausted: its {limit} {_UNITS[bound]} are used up"
+            f"{charged}; no further call will be answered, go on with what you have",
         )
 
-    async def _hold_shared(self, hold: Hold) -> None:
+    async def _hold_shared(self, hold: Hold, is_wanted: Callable[[], bool]) -> bool:
+        """Hold dollars of the run; False if nobody waits any more."""
         if self._shared is None:
-            return
+            return True
         try:
             while not await self._shared.try_to_hold(hold.usd):
                 await asyncio.sleep(POLL_SECONDS)
-            hold.shared = hold.usd
+                if not is_wanted():
+                    return False
         except CallRefusal:
             self._exhausted.setdefault("session_usd")
             raise
+        hold.shared = hold.usd
+        return True
+
+    def _take_back(self, hold: Hold) -> None:
+        """Undo the admission of a call that is not made."""
+        self._calls -= 1
+        self._let_go(hold)
 
     def _let_go(self, hold: Hold) -> None:
         self._held.remove(hold)

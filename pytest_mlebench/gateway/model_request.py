@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.calls import MAX_NAME_LENGTH
 from pytest_mlebench.gateway.dialects import DIALECTS
 from pytest_mlebench.gateway.dialects.dialect import Dialect, Message
-from pytest_mlebench.gateway.ledger import Hold
 from pytest_mlebench.gateway.prices import Prices
 from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.routes import Route
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "POST", "PUT", "PATCH"})
 RUNS_NOTHING = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})  # no model, whatever the path
-BYTES_PER_TOKEN = 3  # at least, in English, in code and in escaped JSON
-HIDDEN_TOKENS = 500  # that a provider adds, with tools for instance
-MAX_CONTEXT_TOKENS = 1_000_000  # so many fit into a model, however many bytes a picture has
-USUAL_OUTPUT_TOKENS = 4_096  # the most that a call is taken to put out if it does not say
 
 _SPACE = b" \t\r\n"
 _ASK = b'"stream_options":{"include_usage":true},'
@@ -110,24 +104,6 @@ def require_allowed(model_request: ModelRequest, budget: Budget, prices: Prices)
         )
     if budget.needs_prices:
         _require_prices(model_request.models, where, prices)
-
-
-def hold_for(
-    model_request: ModelRequest, budget: Budget, prices: Prices, largest_output: int
-) -> Hold:
-    """Return the most that a call may use, as far as anybody can tell beforehand."""
-    if not budget.needs_usage or not model_request.may_cost:
-        return Hold()
-    given = min(len(model_request.body) // BYTES_PER_TOKEN + HIDDEN_TOKENS, MAX_CONTEXT_TOKENS)
-    output = model_request.dialect.output_bound(model_request.message)
-    if model_request.is_embedding:
-        output = 0
-    elif output is None:
-        output = max(largest_output, USUAL_OUTPUT_TOKENS)
-    usd = max(
-        (prices.bound(model, given, output) for model in model_request.models), default=Decimal(0)
-    )
-    return Hold(tokens=given + output, usd=usd)
 
 
 def _require_prices(models: Sequence[str], where: str, prices: Prices) -> None:

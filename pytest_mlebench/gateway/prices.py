@@ -8,6 +8,7 @@ runs has no price unless it is given one. A price that nobody knows is None, nev
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from decimal import Decimal
 
 from pytest_mlebench.gateway.spending import Usage
@@ -16,6 +17,7 @@ from pytest_mlebench.upstream import Price, Upstream
 
 MAX_NAMES = 1_000  # of models that are looked up: an agent may invent names without end
 
+_TIERS = (None, "priority", "fast")  # a project's own settings may choose the dearer ones
 _MILLION = Decimal(1_000_000)
 
 logger = logging.getLogger(__name__)
@@ -47,9 +49,14 @@ class Prices:
         return None
 
     def bound(self, model: str, input_tokens: int, output_tokens: int) -> Decimal:
-        """Return the dollars of so many tokens; zero if nobody knows."""
-        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
-        return self.cost(model, Reading(usage)) or Decimal(0)
+        """Return the most that so many tokens may cost; zero if nobody knows."""
+        plain = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+        written = replace(plain, cache_written_tokens=input_tokens)
+        tiers = (None,) if self._upstream.price(model) else _TIERS
+        readings = [Reading(plain, tier=tier) for tier in tiers]
+        readings += [Reading(written, tier=tier, hour_cache_tokens=input_tokens) for tier in tiers]
+        costs = (self.cost(model, reading) for reading in readings)
+        return max((cost for cost in costs if cost is not None), default=Decimal(0))
 
     def _cost_of(self, model: str, reading: Reading) -> Decimal | None:
         price = self._upstream.price(model)

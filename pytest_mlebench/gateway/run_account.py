@@ -20,7 +20,7 @@ from typing import Any
 from pytest_mlebench._files import write_text
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.refusal import CallRefusal
-from pytest_mlebench.host.process_identity import Owner, this_process
+from pytest_mlebench.host.process_identity import Owner, host_name, this_process
 
 FILE = "spending.json"
 STALE_SECONDS = 3_600.0  # after which what a worker of another host holds is not believed any more
@@ -39,7 +39,10 @@ class _Held:
 
     @property
     def counts(self) -> bool:
-        return not self.owner.is_dead() and time.time() - self.time < STALE_SECONDS
+        """Tell whether it is held still: a process of this host can be seen, others are old."""
+        if self.owner.host == host_name():
+            return not self.owner.is_dead()
+        return time.time() - self.time < STALE_SECONDS
 
 
 @dataclass

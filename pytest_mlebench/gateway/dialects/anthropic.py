@@ -12,6 +12,7 @@ from pytest_mlebench.gateway.dialects.dialect import (
     count,
     first_count,
     table,
+    tables,
     text,
 )
 from pytest_mlebench.gateway.refusal import CallRefusal
@@ -40,9 +41,15 @@ class Anthropic(Dialect):
         if model := text(body.get("model")):
             yield model
 
-    def output_bound(self, body: Message) -> int | None:
+    def output_bound(self, path: str, body: Message) -> int | None:
         """Return what the protocol requires every message to say."""
         return count(body.get("max_tokens"))
+
+    def adds_input(self, body: Message) -> bool:
+        """Tell whether the provider runs tools of its own: their results are input again."""
+        if any(body.get(name) for name in ("mcp_servers", "container")):
+            return True
+        return any(tool.get("type") not in {None, "custom"} for tool in tables(body.get("tools")))
 
     def usage_fields(self, message: Message) -> Message | None:
         """Return ``usage``, which the first event of a stream has one level down."""

@@ -28,8 +28,8 @@ class Dialect(ABC):
         """Yield the models that a call may run, the one it asks for first."""
 
     @abstractmethod
-    def output_bound(self, body: Message) -> int | None:
-        """Return how many tokens a call may put out at most, if it says so."""
+    def output_bound(self, path: str, body: Message) -> int | None:
+        """Return how many tokens each of a call's answers may have at most, if it says so."""
 
     @abstractmethod
     def usage_fields(self, message: Message) -> Message | None:
@@ -46,6 +46,14 @@ class Dialect(ABC):
     @abstractmethod
     def wording(self, refusal: CallRefusal) -> dict[str, Any]:
         """Return a refusal in the provider's own form."""
+
+    def answers(self, body: Message) -> int:
+        """Return how many answers a call asks for."""
+        return 1
+
+    def adds_input(self, body: Message) -> bool:
+        """Tell whether the provider adds to the input what the body does not have in it."""
+        return False
 
     def is_deferred(self, path: str, body: Message) -> bool:
         """Tell whether the work is done later, so that no answer tells its usage."""
@@ -79,6 +87,16 @@ def count(value: object) -> int | None:
 def first_count(fields: Message, *names: str) -> int | None:
     """Return the first of some fields that is a number of tokens."""
     return next((n for name in names if (n := count(fields.get(name))) is not None), None)
+
+
+def most(fields: Message, *names: str) -> int | None:
+    """Return the largest of some fields that are numbers of tokens."""
+    return max((n for name in names if (n := count(fields.get(name))) is not None), default=None)
+
+
+def tables(value: object) -> list[Message]:
+    """Return the tables of a list, or none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def table(fields: Message, *names: str) -> Message:

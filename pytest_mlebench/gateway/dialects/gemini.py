@@ -11,12 +11,15 @@ from pytest_mlebench.gateway.dialects.dialect import (
     Message,
     count,
     first_count,
+    most,
     table,
+    tables,
     text,
 )
 from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.spending import Usage
 
+_OWN_TOOLS = {"functionDeclarations", "function_declarations"}  # that the agent runs itself
 _MODEL = re.compile(r"/((?:models|tunedModels)/[^/:]+)(?::|$)")
 
 # https://cloud.google.com/apis/design/errors
@@ -46,12 +49,19 @@ class Gemini(Dialect):
             if model:
                 yield model.removeprefix("models/")
 
-    def output_bound(self, body: Message) -> int | None:
-        """Return the bound of an answer times the number of answers."""
-        config = table(body, "generationConfig", "generation_config")
-        bound = first_count(config, "maxOutputTokens", "max_output_tokens")
-        number = first_count(config, "candidateCount", "candidate_count") or 1
-        return None if bound is None else bound * number
+    def output_bound(self, path: str, body: Message) -> int | None:
+        """Return the larger one, if a bound is spelled in both ways."""
+        return most(_config(body), "maxOutputTokens", "max_output_tokens")
+
+    def answers(self, body: Message) -> int:
+        """Return the number of candidates."""
+        return most(_config(body), "candidateCount", "candidate_count") or 1
+
+    def adds_input(self, body: Message) -> bool:
+        """Tell whether cached content or a tool of the provider's own is used."""
+        if any(body.get(name) for name in ("cachedContent", "cached_content")):
+            return True
+        return any(set(tool) - _OWN_TOOLS for tool in tables(body.get("tools")))
 
     def usage_fields(self, message: Message) -> Message | None:
         """Return ``usageMetadata``, which every event of a stream brings up to date."""
@@ -84,3 +94,8 @@ class Gemini(Dialect):
                 "status": _STATUSES[refusal.kind],
             }
         }
+
+
+def _config(body: Message) -> Message:
+    """Return the settings of an answer, both spellings together."""
+    return dict(table(body, "generationConfig")) | dict(table(body, "generation_config"))

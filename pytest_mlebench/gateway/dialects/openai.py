@@ -11,7 +11,9 @@ from pytest_mlebench.gateway.dialects.dialect import (
     Message,
     count,
     first_count,
+    most,
     table,
+    tables,
     text,
 )
 from pytest_mlebench.gateway.refusal import CallRefusal
@@ -19,6 +21,8 @@ from pytest_mlebench.gateway.spending import Usage
 
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")  # Azure: the path decides, not the body
 _COMPLETIONS = re.compile(r"/completions$")
+_STORED = ("previous_response_id", "conversation", "web_search_options", "plugins")
+_OWN_TOOLS = {"function", "custom"}  # that the agent runs itself
 _FINAL = {"response.completed", "response.incomplete", "response.failed"}
 
 # https://platform.openai.com/docs/guides/error-codes
@@ -48,11 +52,22 @@ class OpenAI(Dialect):
         others = body.get("models")  # OpenRouter's list of fallbacks
         yield from filter(None, map(text, others)) if isinstance(others, list) else ()
 
-    def output_bound(self, body: Message) -> int | None:
-        """Return the bound of an answer times the number of answers."""
-        names = ("max_completion_tokens", "max_output_tokens", "max_tokens")
-        bound = first_count(body, *names)
-        return None if bound is None else bound * (count(body.get("n")) or 1)
+    def output_bound(self, path: str, body: Message) -> int | None:
+        """Return the bound that calls of a path go by, the larger one of two."""
+        if path.endswith("/responses"):
+            return count(body.get("max_output_tokens"))
+        return most(body, "max_completion_tokens", "max_tokens")
+
+    def answers(self, body: Message) -> int:
+        """Return the number of answers, those that are thrown away included."""
+        return (most(body, "n", "best_of") or 1) * _prompts(body.get("prompt"))
+
+    def adds_input(self, body: Message) -> bool:
+        """Tell whether an earlier response or a tool of the provider's own is used."""
+        if any(body.get(name) for name in _STORED) or isinstance(body.get("prompt"), dict):
+            return True
+        tools = tables(body.get("tools"))
+        return any(tool.get("type", "function") not in _OWN_TOOLS for tool in tools)
 
     def usage_fields(self, message: Message) -> Message | None:
         """Return ``usage``, which the last events of a streamed response have one level down."""
@@ -97,3 +112,10 @@ class OpenAI(Dialect):
         options = table(body, "stream_options")
         asked = options.get("include_usage") is True
         return body.get("stream") is True and not asked and bool(_COMPLETIONS.search(path))
+
+
+def _prompts(prompt: object) -> int:
+    """Return how many prompts the older completions have; numbers are the tokens of one."""
+    if isinstance(prompt, list) and not all(isinstance(one, int) for one in prompt):
+        return len(prompt)
+    return 1

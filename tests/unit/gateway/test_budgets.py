@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import anthropic
 import openai
@@ -15,9 +16,11 @@ from model_server import ModelServer, Tokens
 
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.run_account import RunAccount
+from pytest_mlebench.upstream import Price
 
 Make = Callable[..., GatewayAttempt]
 
+PRICE = Price(input=1, output=10)
 EXHAUSTED = "the budget of this attempt is exhausted: its {} are used up"
 
 
@@ -73,6 +76,74 @@ def test_calls_at_the_same_time_go_beyond_at_most_once(open_gateway: Make, token
         answered = sum(pool.map(ask, range(64)))
     assert answered == -(-tokens // 120)  # one more may begin as long as anything is left
     assert len(attempt.server.seen) == answered
+
+
+def count_answered(attempt: GatewayAttempt, calls: int, **more: Any) -> int:
+    """Make some calls at the same time and return how many were answered."""
+
+    def ask(_: int) -> bool:
+        try:
+            attempt.ask(**more)
+        except openai.RateLimitError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(calls) as pool:
+        return sum(pool.map(ask, range(calls)))
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(tokens=30_000), Budget(usd=0.3), Budget(session_usd=0.3)]
+)
+def test_calls_that_do_not_say_how_much_they_put_out_go_beyond_at_most_once(
+    open_gateway: Make, tmp_path: Path, budget: Budget
+) -> None:
+    run = RunAccount(tmp_path, 0.3, "one") if budget.session_usd else None
+    with ModelServer(tokens=Tokens(input=100, cached=0, output=20_000)) as server:
+        attempt = open_gateway(budget=budget, server=server, run=run)
+        assert count_answered(attempt, 16) == 2  # of 20 100 tokens and 0.2001 dollars each
+        assert attempt.summary(2).usage.total_tokens == 40_200
+
+
+def test_calls_far_from_the_bound_do_not_wait_for_each_other(open_gateway: Make) -> None:
+    attempt = open_gateway(budget=Budget(tokens=5_000_000), prices={"*": PRICE})
+    with ThreadPoolExecutor(16) as pool:
+        stalled = [pool.submit(attempt.ask, "stall") for _ in range(16)]
+        for _ in stalled:
+            assert attempt.server.begun.acquire(timeout=60)
+        attempt.server.release()
+        assert all(call.result().usage.total_tokens == 120 for call in stalled)
+
+
+@pytest.mark.parametrize("budget", [Budget(tokens=10), Budget(usd=0.0001)])
+def test_calls_without_usage_are_charged_what_was_held(open_gateway: Make, budget: Budget) -> None:
+    attempt = open_gateway(budget=budget, prices={"*": PRICE})
+    assert count_answered(attempt, 20, model="no-usage") == 1
+    with pytest.raises(openai.RateLimitError, match="1 call without usage charged with the most"):
+        attempt.ask()
+    summary = attempt.summary(1)
+    assert (summary.unmetered, summary.usage.total_tokens, summary.known_usd) == (1, 0, 0)
+
+
+def test_calls_without_usage_are_charged_to_the_run(open_gateway: Make, tmp_path: Path) -> None:
+    attempt = open_gateway(
+        budget=Budget(session_usd=1),
+        run=RunAccount(tmp_path, 1, "one"),
+        prices={"*": Price(1, 1_000)},
+    )
+    attempt.ask("no-usage", max_tokens=600)
+    assert RunAccount(tmp_path, 1, "x").spent() == pytest.approx(0.602, abs=0.001)
+    attempt.ask("no-usage", max_tokens=600)
+    with pytest.raises(openai.RateLimitError, match="the budget of the whole run is exhausted"):
+        attempt.ask("gpt-5")
+
+
+def test_an_error_is_no_call_without_usage(open_gateway: Make) -> None:
+    attempt = open_gateway(budget=Budget(tokens=10))
+    for _ in range(3):
+        with pytest.raises(openai.InternalServerError):
+            attempt.ask("error-500")
+    attempt.ask()
 
 
 def test_a_stream_is_booked_before_the_agent_knows_its_end(open_gateway: Make) -> None:

@@ -112,21 +112,60 @@ def test_the_models_that_a_call_may_run(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "body", "bound"),
+    ("protocol", "path", "body", "bound", "answers"),
     [
-        ("openai", {"max_tokens": 10}, 10),
-        ("openai", {"max_completion_tokens": 20, "max_tokens": 10, "n": 3}, 60),
-        ("openai", {"max_output_tokens": 30}, 30),
-        ("openai", {}, None),
-        ("anthropic", {"max_tokens": 10}, 10),
-        ("gemini", {"generationConfig": {"maxOutputTokens": 10, "candidateCount": 2}}, 20),
-        ("gemini", {}, None),
+        ("openai", "/chat/completions", {"max_tokens": 10}, 10, 1),
+        ("openai", "/chat/completions", {"max_completion_tokens": 1, "max_tokens": 9}, 9, 1),
+        ("openai", "/chat/completions", {"max_tokens": 10, "n": 3}, 10, 3),
+        ("openai", "/chat/completions", {"max_output_tokens": 1}, None, 1),  # not read there
+        ("openai", "/completions", {"max_tokens": 10, "n": 1, "best_of": 5}, 10, 5),
+        ("openai", "/completions", {"max_tokens": 10, "prompt": ["a", "b"], "n": 2}, 10, 4),
+        ("openai", "/completions", {"max_tokens": 10, "prompt": [17, 18, 19]}, 10, 1),
+        ("openai", "/responses", {"max_output_tokens": 30}, 30, 1),
+        ("openai", "/responses", {"max_tokens": 1}, None, 1),
+        ("openai", "/chat/completions", {}, None, 1),
+        ("anthropic", "/v1/messages", {"max_tokens": 10}, 10, 1),
+        ("gemini", "", {"generationConfig": {"maxOutputTokens": 10, "candidateCount": 2}}, 10, 2),
+        (
+            "gemini",
+            "",
+            {
+                "generationConfig": {"maxOutputTokens": 1},
+                "generation_config": {"max_output_tokens": 9},
+            },
+            9,
+            1,
+        ),
+        ("gemini", "", {}, None, 1),
     ],
 )
 def test_the_most_that_a_call_may_put_out(
-    protocol: Protocol, body: dict[str, Any], bound: int | None
+    protocol: Protocol, path: str, body: dict[str, Any], bound: int | None, answers: int
 ) -> None:
-    assert DIALECTS[protocol].output_bound(body) == bound
+    assert DIALECTS[protocol].output_bound(path, body) == bound
+    assert DIALECTS[protocol].answers(body) == answers
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body", "adds"),
+    [
+        ("openai", {"tools": [{"type": "function"}, {"type": "custom"}, 3]}, False),
+        ("openai", {"tools": [{"type": "web_search"}]}, True),
+        ("openai", {"previous_response_id": "resp_1"}, True),
+        ("openai", {"prompt": {"id": "pmpt_1"}}, True),
+        ("openai", {"prompt": "once upon a time"}, False),
+        ("anthropic", {"tools": [{"name": "mine"}, {"type": "custom"}]}, False),
+        ("anthropic", {"tools": [{"type": "web_search_20250305"}]}, True),
+        ("anthropic", {"mcp_servers": [{"url": "https://x"}]}, True),
+        ("gemini", {"tools": [{"functionDeclarations": []}]}, False),
+        ("gemini", {"tools": [{"googleSearch": {}}]}, True),
+        ("gemini", {"cachedContent": "cachedContents/1"}, True),
+    ],
+)
+def test_input_that_a_provider_adds_by_itself(
+    protocol: Protocol, body: dict[str, Any], adds: bool
+) -> None:
+    assert DIALECTS[protocol].adds_input(body) is adds
 
 
 @pytest.mark.parametrize(

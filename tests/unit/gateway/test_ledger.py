@@ -186,6 +186,46 @@ def test_what_is_refused_by_a_shared_account_costs_no_call() -> None:
     run(work())
 
 
+def test_a_call_that_nobody_waits_for_holds_nothing_of_the_run() -> None:
+    class Full:
+        asked = 0
+
+        async def try_to_hold(self, usd: Decimal) -> bool:
+            self.asked += 1
+            return False
+
+        async def settle(self, held: Decimal, usd: Decimal) -> None:
+            raise AssertionError("nothing was held")
+
+        async def close(self) -> None:
+            raise AssertionError("nothing was held")
+
+    async def work() -> None:
+        account = Full()
+        ledger = SpendingLedger(Budget(calls=1, session_usd=1), account)
+        for _ in range(3):  # none of them is the one call
+            assert not await ledger.admit(Hold(usd=Decimal(1)), lambda: False)
+        assert account.asked == 3
+
+    run(work())
+
+
+def test_a_call_without_usage_is_charged_what_was_held() -> None:
+    async def work() -> None:
+        ledger = SpendingLedger(Budget(tokens=1_000, usd=5))
+        hold = Hold(tokens=1_000, usd=Decimal(1))
+        assert await ledger.admit(hold, wanted)
+        await ledger.settle(hold, None, None, unmetered=True)
+        assert await refusal(ledger) == (
+            "the budget of this attempt is exhausted: its 1000 tokens are used up (1 call without "
+            "usage charged with the most that was possible); no further call will be answered, "
+            "go on with what you have"
+        )
+        assert ledger.summary().usage == Usage()
+
+    run(work())
+
+
 def call(model: str = "m", usage: Usage | None = None, **more: Any) -> Call:
     return Call(0, "up", "POST", "/x", 200, model=model, usage=usage, seconds=0.5, **more)
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from pytest_mlebench.budget import Budget
-from pytest_mlebench.gateway.ledger import Hold
 from pytest_mlebench.gateway.model_request import (
-    HIDDEN_TOKENS,
-    MAX_CONTEXT_TOKENS,
     ModelRequest,
-    hold_for,
     read_model_request,
     require_allowed,
 )
@@ -173,34 +168,3 @@ def test_work_that_is_done_later_cannot_be_held_against_a_budget() -> None:
         "work that is done later never shows its usage here, so that the budget (5ktok) could not "
         "be held: ask for an answer at once"
     )
-
-
-def hold(asked: ModelRequest, budget: Budget, largest: int = 0) -> tuple[int, Decimal]:
-    found = hold_for(asked, budget, Prices(asked.route.upstream), largest)
-    return found.tokens, found.usd
-
-
-def test_the_most_that_a_call_may_use_is_known_beforehand() -> None:
-    where = upstream(prices=PRICES)
-    body = {"model": "priced", "max_tokens": 1_000, "text": "x" * 3_000}
-    asked = asking(body, where=where)
-    given = len(asked.body) // 3 + HIDDEN_TOKENS
-    dollars = (Decimal(given) * 3 + Decimal(1_000) * 9) / 1_000_000
-    assert hold(asked, Budget(usd=1)) == (given + 1_000, dollars)
-    silent = asking({"model": "priced"}, where=where)
-    given = len(silent.body) // 3 + HIDDEN_TOKENS
-    assert hold(silent, Budget(tokens=1))[0] == given + 4_096
-    assert hold(silent, Budget(tokens=1), 9_000)[0] == given + 9_000
-    picture = asking(b'{"model": "priced", "x": "' + b"x" * 9_000_000 + b'"}', where=where)
-    assert hold(picture, Budget(tokens=1))[0] == MAX_CONTEXT_TOKENS + 4_096
-    numbers = asking({"model": "priced", "input": "xxx"}, "/embeddings", where=where)
-    assert hold(numbers, Budget(tokens=1))[0] == len(numbers.body) // 3 + HIDDEN_TOKENS
-
-
-def test_without_a_budget_or_a_cost_nothing_is_held() -> None:
-    asked = asking({"model": "m", "max_tokens": 10})
-    for budget in (Budget(), Budget(calls=1)):
-        found = hold_for(asked, budget, Prices(asked.route.upstream), 0)
-        assert (found.tokens, found.usd) == (Hold().tokens, Hold().usd)
-    listing = asking(b"", "/models", method="GET")
-    assert hold(listing, Budget(tokens=1)) == (0, 0)

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.refusal import CallRefusal
-from pytest_mlebench.gateway.run_account import FILE, RunAccount
+from pytest_mlebench.gateway.run_account import FILE, STALE_SECONDS, RunAccount
 
 WORKER = """
 import asyncio, sys
@@ -119,6 +119,19 @@ def test_an_attempt_that_has_ended_holds_nothing(tmp_path: Path) -> None:
     assert hold(account, "6")
     assert not hold(other, "1")
     asyncio.run(account.close())
+    assert hold(other, "1")
+
+
+def test_what_a_living_process_of_this_host_holds_does_not_grow_old(tmp_path: Path) -> None:
+    account, other = RunAccount(tmp_path, 5.0, "a"), RunAccount(tmp_path, 5.0, "b")
+    assert hold(account, "6")
+    file = tmp_path / FILE
+    content = json.loads(file.read_text())
+    content["held"]["a"]["time"] -= 2 * STALE_SECONDS
+    file.write_text(json.dumps(content))
+    assert not hold(other, "1")
+    content["held"]["a"]["owner"]["host"] = "elsewhere/1"
+    file.write_text(json.dumps(content))
     assert hold(other, "1")
 
 
