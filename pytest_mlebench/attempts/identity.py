@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.agents.command_files import modules_beside, named_paths
 from pytest_mlebench.agents.content import content_digest, file_digest
 from pytest_mlebench.budget import Budget
 
@@ -83,6 +84,8 @@ def identify_agent(
         facts["agent.image"] = image
     if agent.function is not None:
         facts["agent.function"] = _function(agent.function)
+    if named := _named(agent, hidden):
+        facts["agent.named_files"] = _digest(named)
     return Identity(facts)
 
 
@@ -94,15 +97,34 @@ def budget_facts(agent: Agent, budget: Budget) -> dict[str, str]:
 
 
 def _word(agent: Agent, word: str) -> str:
-    """Return a word of a command; a program is its name, a file outside the folder its content."""
+    """Return a word of a command; a file outside the agent's folder is its name."""
     if word == sys.executable:
         return f"python {platform.python_version()}"
     path = Path(word)
     if agent.folder is not None and path.is_relative_to(agent.folder):
         return str(path.relative_to(agent.folder))
-    if not path.is_absolute() or not path.is_file():
-        return word
-    return path.name if word == agent.command[0] else f"{path.name} {file_digest(path)}"
+    return path.name if path.is_absolute() and path.is_file() else word
+
+
+def _named(agent: Agent, hidden: Iterable[Path]) -> dict[str, str]:
+    """Return what the files that a command names, and modules beside them, amount to."""
+    found: dict[str, str] = {}
+    for named in named_paths(agent.command[1:]):
+        if agent.folder is not None and named.is_relative_to(agent.folder):
+            continue
+        for path in (named, *modules_beside(named)):
+            if path != named and _is_test(path.name):
+                continue
+            if path.is_file():
+                found[path.name] = file_digest(path)
+            elif path != named:  # a package; a folder that is only named may be of any size
+                found[path.name] = content_digest(path, hidden)
+    return found
+
+
+def _is_test(name: str) -> bool:
+    """Tell whether a file is collected by pytest: tests beside a script are no part of an agent."""
+    return name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
 
 
 def _function(function: Callable[..., Any], seen: tuple[object, ...] = ()) -> str:
@@ -119,10 +141,19 @@ def _function(function: Callable[..., Any], seen: tuple[object, ...] = ()) -> st
         return f"unique {uuid.uuid4().hex}"
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     held = (*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items())
-    file = Path(code.co_filename)
-    source = file_digest(file) if file.is_file() else code.co_code.hex()
+    source = _sources(function.__module__, Path(code.co_filename)) or code.co_code.hex()
     values = _digest([_value(value, (*seen, function)) for value in held])
     return f"{function.__module__}.{function.__qualname__} {source} {values}"
+
+
+def _sources(module: str, file: Path) -> str | None:
+    """Return what a module's own source amounts to, with all it imports that is not installed."""
+    from pytest_mlebench.agents.imported_sources import imported_sources  # late: rarely needed
+
+    if not file.is_file():
+        return None
+    sources = imported_sources(module, file)
+    return _digest({name: file_digest(path) for name, path in sources.items()})
 
 
 def _value(value: Any, seen: tuple[object, ...]) -> Any:

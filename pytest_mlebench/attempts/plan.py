@@ -37,12 +37,17 @@ class Plan:
     require: str = "pass"
     gates: tuple[str, ...] = ()
     fail_over: str | None = None
+    baseline: str | None = None  # the path of a report
+    audit: bool = False
+    fail_on: str | None = None
     limits: Mapping[str, str] = field(default_factory=dict)  # those that options changed
     whose_limits: str = "standard"  # or "host"
     network: str | None = None
     budget: Budget = field(default_factory=Budget)  # the bounds that the option sets
     transcripts: bool = False
     gpu_hour_usd: float | None = None
+    snapshot_every: float | None = None  # seconds
+    missing: str = "fail"
     sandbox: str = "auto"
     description: str = "ours"
     code_salt: str = ""  # what code names of competitions are made with
@@ -93,10 +98,15 @@ class Plan:
             limits=_texts(table, "limits") or {},
             whose_limits=table.text("whose_limits", "standard"),
             fail_over=table.text("fail_over", None),
+            baseline=table.text("baseline", None),
+            audit=table.flag("audit", False),
+            fail_on=table.text("fail_on", None),
             network=table.text("network", None),
             budget=_budget(table),
             transcripts=table.flag("transcripts", False),
             gpu_hour_usd=table.number("gpu_hour_usd", None),
+            snapshot_every=table.number("snapshot_every", None),
+            missing=table.text("missing", "fail"),
             sandbox=table.text("sandbox", "auto"),
             description=table.text("description", "ours"),
             code_salt=table.text("code_salt", ""),

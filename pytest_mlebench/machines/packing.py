@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.agents.command_files import modules_beside
 from pytest_mlebench.agents.content import agent_files, is_environment
 from pytest_mlebench.competition import RAW
 from pytest_mlebench.errors import ConfigError, InfrastructureError
@@ -160,9 +161,14 @@ def _word(word: str, roots: dict[Path, str], tar: tarfile.TarFile, number: int) 
             return f"{{files}}/{name}/{path.relative_to(root)}"
     if number == 0 or not path.is_file():
         return word  # a program of the system
-    name = f"file{number}/{path.name}"
-    _add(tar, name, path.read_bytes(), executable=os.access(path, os.X_OK))
-    return f"{{files}}/{name}"
+    place = f"file{number}"
+    _add_file(tar, f"{place}/{path.name}", path)
+    for module in modules_beside(path):
+        if module.is_dir():
+            _add_folder(tar, module, f"{place}/{module.name}", f"the agent's {path.name}", ())
+        elif module != path:
+            _add_file(tar, f"{place}/{module.name}", module)
+    return f"{{files}}/{place}/{path.name}"
 
 
 def _add_folder(
@@ -179,8 +185,11 @@ def _add_folder(
             link.type, link.linkname = tarfile.SYMTYPE, str(path.readlink())
             tar.addfile(link)
         elif path.is_file():
-            executable = os.access(path, os.X_OK)
-            _add(tar, f"{name}/{inner}", path.read_bytes(), executable=executable)
+            _add_file(tar, f"{name}/{inner}", path)
+
+
+def _add_file(tar: tarfile.TarFile, name: str, path: Path) -> None:
+    _add(tar, name, path.read_bytes(), executable=os.access(path, os.X_OK))
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, *, executable: bool = False) -> None:

@@ -129,6 +129,7 @@ def _planned(session: MleSession, notes: tuple[str, ...]) -> tuple[Plan, frozens
         _refuse_another_agent(session, folder, before, identity)
         attempts = _without_changed(session, folder, before, identity, attempts)
     done = frozenset(item_of(run.record) for run in attempts if run.is_over)
+    plan = replace(plan, tests=before.tests or plan.tests)
     return plan.expecting(before.expected), done
 
 

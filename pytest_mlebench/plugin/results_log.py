@@ -33,7 +33,13 @@ from pytest_mlebench.reports.summary import Line
 logger = logging.getLogger(__name__)
 
 MAX_JOB_SUMMARY = 900_000  # bytes; GitHub refuses a step's summary above 1 MiB
-_ASKING = ("fail-under", "fail-over", "baseline", "report")  # options that are about results
+_ASKING = (
+    "fail-under",
+    "fail-over",
+    "fail-on",
+    "baseline",
+    "report",
+)  # options that are about results
 
 
 class ResultsLog:
@@ -60,7 +66,7 @@ class ResultsLog:
         except ConfigError as error:
             raise pytest.UsageError(str(error)) from None
 
-    @pytest.hookimpl
+    @pytest.hookimpl(tryfirst=True)  # before the terminal, which shows it
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note what is going to run."""
         keys = {item.nodeid: item.stash.get(ITEM_KEY, None) for item in session.items}
@@ -73,9 +79,19 @@ class ResultsLog:
         if not new or self.run is None or self.session.settings.prepare == "only":
             return
         self.expected.update(dict.fromkeys(new))
-        plan = self.run.plan.expecting(new)
+        plan = self._disclosing(self.run.plan.expecting(new))
         self.run = replace(self.run, plan=plan)
         self._write_plan(plan)
+
+    def _disclosing(self, plan: Plan) -> Plan:
+        """Return the plan with what tests of the user's own select, if that is something else."""
+        ids = tuple(dict.fromkeys(key.competition for key in plan.expected))
+        if not self.session.settings.tests:
+            return plan
+        disclosure = replace(plan.disclosure, seeds=len({key.seed for key in plan.expected}))
+        if set(ids) != set(self.session.settings.ids):
+            disclosure = replace(disclosure, splits=(), competitions=ids)
+        return replace(plan, disclosure=disclosure)
 
     def key_of(self, nodeid: str) -> ItemKey | None:
         """Return what identifies an item, if it is about an attempt."""
@@ -127,9 +143,9 @@ class ResultsLog:
         """Let no session end well that was to run an agent and ran none."""
         config = session.config
         if not self.expected:
-            if asked := options.on_command_line(config, *_ASKING):
+            if asked := self._asked(config):
                 self.missed.append(
-                    f"{asked[0]} has nothing to judge: no test of this session is about a "
+                    f"{asked} has nothing to judge: no test of this session is about a "
                     "competition (a test is if it takes mle_grade or mle_run)"
                 )
                 session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -143,6 +159,23 @@ class ResultsLog:
             left = self.expected.keys() - {key for key, _ in self.found}
             if left:
                 self.missed.append(f"{len(left)} of {len(self.expected)} items were not run")
+
+    def _asked(self, config: pytest.Config) -> str | None:
+        """Return an option that is about results, if one was typed or the agent was."""
+        if typed := options.on_command_line(config, *_ASKING):
+            return typed[0]
+        if not options.on_command_line(config, "agent"):
+            return None  # all is in the ini file, which also plain tests are run with
+        settings = self.session.settings
+        set_ones = {
+            "fail-under": settings.gates,
+            "fail-over": settings.spending_gate,
+            "baseline": settings.baseline,
+            "fail-on": settings.fail_on,
+            "report": settings.reports,
+        }
+        named = [name for name, value in set_ones.items() if value]
+        return options.spelled(config, named[0]) if named else None
 
     def _whole_report(self) -> Report:
         """Return the report of the run: what is on disk, and what this session has found."""

@@ -222,6 +222,13 @@ class MleSession:
         node.stash[RESULT] = self._result(run)
         return grade
 
+    def grade_what_ran(self, node: pytest.Item) -> None:
+        """Grade the attempt of an item whose test takes no grade."""
+        arguments = getattr(node, "funcargs", {})
+        run, dataset = arguments.get("mle_run"), arguments.get("mle_dataset")
+        if isinstance(run, Run) and isinstance(dataset, Dataset) and GRADE not in node.stash:
+            self.grade(run, dataset, node)
+
     def requirement(self, node: pytest.Item) -> str | None:
         """Return what a node must reach: its marker's word, else in the suite the option's."""
         from pytest_mlebench.plugin.suite import NODE  # late on purpose: a test module

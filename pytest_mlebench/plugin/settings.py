@@ -111,12 +111,17 @@ class Settings:
             require=self.require,
             gates=tuple(gate.value for gate in self.gates),
             fail_over=None if self.spending_gate is None else self.spending_gate.value,
+            baseline=None if self.baseline is None else str(self.baseline),
+            audit=self.audit,
+            fail_on=self.fail_on,
             limits=self.limits,
             whose_limits=self.whose_limits,
             network=self.network,
             budget=self.budget,
             transcripts=self.transcripts,
             gpu_hour_usd=self.gpu_hour_usd,
+            snapshot_every=self.snapshot_every,
+            missing=self.missing,
             sandbox=self.sandbox,
             description=self.description,
             code_salt=self.code_salt,
@@ -272,7 +277,11 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Setting
             f"run {name!r} was planned with --mle-seeds={plan.seeds}, given: {settings.seeds}: "
             "leave it out to resume the run, or choose another name with --mle-run"
         )
+    _refuse_other_tests(settings, plan, name)
     gates = tuple(parse_fail_under(value) for value in plan.gates)
+    baseline = settings.baseline
+    if baseline is None and plan.baseline is not None:
+        baseline = _baseline(config, plan.baseline)
     return replace(
         settings,
         splits=plan.splits,
@@ -282,12 +291,17 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Setting
         require=settings.require if said("require") else plan.require,
         gates=settings.gates if said("fail-under") else gates,
         spending_gate=settings.spending_gate or parse_fail_over(plan.fail_over),
+        baseline=baseline,
+        audit=settings.audit if said("audit") else plan.audit,
+        fail_on=settings.fail_on or (None if said("audit") else plan.fail_on),
         limits={**plan.limits, **settings.limits},
         whose_limits=settings.whose_limits if said("limits") else plan.whose_limits,
         network=settings.network or plan.network,
         budget=plan.budget.overridden_by(settings.budget),
         transcripts=settings.transcripts if said("transcripts") else plan.transcripts,
         gpu_hour_usd=settings.gpu_hour_usd if said("gpu-hour-usd") else plan.gpu_hour_usd,
+        snapshot_every=settings.snapshot_every or plan.snapshot_every,
+        missing=settings.missing if said("missing") else plan.missing,
         sandbox=settings.sandbox if said("sandbox") else plan.sandbox,
         description=settings.description if said("description") else plan.description,  # type: ignore[arg-type]  # checked when it was planned
         verify=settings.verify if said("verify") else plan.verify,
@@ -305,6 +319,24 @@ def _refuse_other_selection(settings: Settings, plan: Plan, name: str) -> None:
             f"run {name!r} was planned with {' '.join(words)}, given: {settings.selection}: "
             "leave the selection out to resume the run, or choose another name with --mle-run"
         )
+
+
+def _refuse_other_tests(settings: Settings, plan: Plan, name: str) -> None:
+    """Refuse test paths that are no part of those that the run was planned with."""
+    planned = [_test_path(each) for each in plan.tests]
+    for given in map(_test_path, settings.tests):
+        if planned and not any(given.is_relative_to(each) for each in planned):
+            raise ConfigError(
+                f"run {name!r} was planned with the tests {' '.join(plan.tests)}, given: "
+                f"{' '.join(settings.tests)}: leave them out to resume the run, or choose another "
+                "name with --mle-run"
+            )
+
+
+def _test_path(argument: str) -> Path:
+    """Return a test argument as a path that has what it is part of as its parents."""
+    path, _, inside = argument.partition("::")
+    return Path(os.path.normpath(path), *filter(None, inside.split("::")))
 
 
 def _audit(config: pytest.Config) -> bool:

@@ -39,11 +39,11 @@ class Terminal:
     def pytest_report_header(self) -> list[str]:
         """Return what a reader of a log must know before the first result."""
         session, settings = self.session, self.session.settings
-        lines = [
-            f"mle-bench: agent {session.shown_agent}, "
-            f"{_count(len(settings.ids), 'competition')} ({settings.selection}), "
-            f"{_count(settings.seeds, 'seed')}, require {settings.require}"
-        ]
+        chosen = "tests of your own"
+        if not settings.tests:
+            competitions = _count(len(settings.ids), "competition")
+            chosen = f"{competitions} ({settings.selection}), {_count(settings.seeds, 'seed')}"
+        lines = [f"mle-bench: agent {session.shown_agent}, {chosen}, require {settings.require}"]
         if not session.agent_is_overridden and settings.ids:
             lines += self._limit_lines(distinct_limits(session)[0])
             lines += self._model_lines()
@@ -51,9 +51,21 @@ class Terminal:
         lines += [*(() if run is None else run.notes), f"data: {short_path(settings.store)}"]
         lines.append(f"run: {short_path(settings.run_path)}")
         if run is not None and run.plan.expected:
-            done = len(run.done & set(run.plan.expected))
-            lines.append(f"resumes: {done} of {len(run.plan.expected)} done already")
+            planned = 0 if settings.tests else len(settings.ids) * settings.seeds
+            total = max(len(run.plan.expected), planned)
+            lines.append(f"resumes: {len(run.done)} of {total} done already")
         return lines
+
+    @pytest.hookimpl
+    def pytest_report_collectionfinish(self) -> str | None:
+        """Return what tests of the user's own have chosen, which nobody knows before."""
+        keys = self.log.expected
+        if not self.session.settings.tests or not keys:
+            return None
+        agents = ", ".join(dict.fromkeys(key.agent for key in keys))
+        competitions = _count(len({key.competition for key in keys}), "competition")
+        seeds = _count(len({key.seed for key in keys}), "seed")
+        return f"mle-bench: agent {agents} on {competitions}, {seeds}"
 
     @pytest.hookimpl(tryfirst=True)  # before xdist's loop, which is the last that is asked
     def pytest_runtestloop(self) -> None:

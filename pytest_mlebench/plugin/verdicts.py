@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,18 @@ class Verdicts:
         if isinstance(grade, Grade) and requirement and not grade.reaches(requirement):
             pytest.fail("\n".join(_why(grade, requirement, pyfuncitem)), pytrace=False)
         return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Grade also what a test has only run: its attempt counts as every other."""
+        try:
+            result = yield
+        except BaseException:
+            with contextlib.suppress(MlebenchError):  # what the test has to say comes first
+                self.session.grade_what_ran(item)
+            raise
+        self.session.grade_what_ran(item)
+        return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -147,15 +147,24 @@ def test_an_agent_that_was_overridden_is_disclosed_as_it_ran(session: Session) -
         test_mine="""
         import pytest
 
-        @pytest.mark.mle(competition="demo-digits", limits={"time": "20s"})
+        @pytest.mark.mle(competition="demo-digits", seeds=2, limits={"time": "20s"})
         def test_mine(mle_grade):
             assert mle_grade.valid
         """
     )
-    session.run("--mle-agent=x", "test_mine.py", "--mle-report=r.json").assert_outcomes(passed=1)
+    result = session.run("--mle-agent=x", "test_mine.py", "--mle-report=r.json")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "mle-bench: agent x, tests of your own, require pass",
+            "mle-bench: * 1 competition, 2 seeds",
+        ]
+    )
     disclosure = session.report("r.json")["disclosure"]
     assert (disclosure["agent"], disclosure["agent_version"]) == ("mine", "2.1")
     assert (disclosure["network"], disclosure["limits"]["time"]) == ("none", "20s")
+    assert (disclosure["splits"], disclosure["competitions"]) == ([], ["demo-digits"])
+    assert disclosure["seeds"] == 2
 
 
 def test_a_comparison_is_explained_by_the_items_own_grade(session: Session) -> None:

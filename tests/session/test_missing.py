@@ -110,6 +110,16 @@ def test_bars_and_reports_without_any_attempt_are_an_error(session: Session, opt
     result.stdout.fnmatch_lines([f"missed: {name} has nothing to judge: no test of this session*"])
 
 
+def test_a_bar_of_the_ini_file_is_judged_where_the_agent_is_typed(session: Session) -> None:
+    session.pytester.makepyfile(test_unit="def test_unit(): pass")
+    session.pytester.makeini("[pytest]\nmle_fail_under = 60\n")
+    result = session.run("--mle-agent=dummy", "test_unit.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["missed: mle_fail_under * has nothing to judge: no test of *"])
+    session.pytester.makeini("[pytest]\nmle_fail_under = 60\nmle_agent = dummy\n")
+    assert session.run("test_unit.py").ret == pytest.ExitCode.OK, "a plain unit test"
+
+
 def test_workers_that_run_nothing_are_a_failure(session: Session) -> None:
     session.pytester.makeconftest(
         """

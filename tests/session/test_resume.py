@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shlex
@@ -49,7 +50,7 @@ def test_a_finished_run_is_not_repeated_but_resumed(
     first = session.records("mine")
     result = session.run(agent, "--mle-run=mine", *TWO, *workers)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["resumes: 1 of 1 done already"])
+    result.stdout.fnmatch_lines(["resumes: 1 of 2 done already"])
     second = session.records("mine")
     assert {key: second[key] for key in first} == first
     assert sorted(second) == ["demo-digits/seed0/attempt1", "demo-wine-cultivars/seed0/attempt1"]
@@ -146,7 +147,7 @@ def test_the_second_release_is_not_judged_by_the_first_ones_medals(session: Sess
     result = session.run(agent, "--mle-run=mine")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: run 'mine' was made under other conditions (agent command was *, is *): choose *"]
+        ["ERROR: run 'mine' was made under other conditions (agent named files was *): choose *"]
     )
     result = session.run(agent, "--mle-run=mine", "--mle-rerun=changed", "--mle-report=r.json")
     result.assert_outcomes(failed=1)
@@ -154,6 +155,53 @@ def test_the_second_release_is_not_judged_by_the_first_ones_medals(session: Sess
     records = session.records("mine")
     assert [record["superseded"] for record in records.values()] == [True, False]
     assert [r["outcome"] for r in session.report("r.json")["results"]] == ["failed"]
+
+
+def test_a_release_that_changes_only_what_it_imports_is_another_one(session: Session) -> None:
+    script = session.path / "own_agent.py"
+    helper = session.path / "own_helper.py"
+    script.write_text("import own_helper\n")
+    helper.write_text(COUNTING.format(pause=0))
+    arguments = (f"--mle-agent={sys.executable} {script}", "--mle-run=mine", TWO[0])
+    session.run(*arguments).assert_outcomes(passed=1)
+    helper.write_text("raise SystemExit('broken')")
+    result = session.run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*made under other conditions (agent named files was *"])
+
+
+def test_all_gates_of_a_run_are_judged_again_when_it_is_resumed(session: Session) -> None:
+    agent = f"--mle-agent={session.agent('counting', COUNTING.format(pause=0))}"
+    session.run("--mle-agent=baseline", TWO[0], "--mle-report=better.json")
+    gates = ("--mle-audit=on", "--mle-fail-on=violation", "--mle-baseline=better.json")
+    session.run(agent, "--mle-run=mine", TWO[0], *gates, "--mle-snapshot-every=1h")
+    plan = json.loads((session.path / "mle-runs/mine/run.json").read_text())
+    assert (plan["audit"], plan["fail_on"], plan["snapshot_every"]) == (True, "violation", 3600)
+    result = session.run(agent, "--mle-run=mine")
+    result.stdout.fnmatch_lines(["audit of 1 attempts: *", "compared with better.json:"])
+    (session.path / "better.json").unlink()
+    result = session.run(agent, "--mle-run=mine")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*better.json*"])
+
+
+def test_a_run_of_some_tests_is_not_resumed_with_others(session: Session) -> None:
+    test = """
+        import pytest
+
+        @pytest.mark.mle(competition="demo-digits")
+        def test_one(mle_grade):
+            pass
+        """
+    session.pytester.makepyfile(test_mine=test, test_other=test)
+    arguments = ("--mle-agent=dummy", "--mle-run=mine")
+    session.run(*arguments, "test_mine.py").assert_outcomes(passed=1)
+    session.run(*arguments, "test_mine.py::test_one").assert_outcomes(passed=1)
+    result = session.run(*arguments, "test_other.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*run 'mine' was planned with the tests test_mine.py, given: test_other.py: leave*"]
+    )
 
 
 def test_a_changed_agent_of_a_fixture_is_refused_too(session: Session) -> None:
@@ -176,7 +224,10 @@ def test_a_changed_agent_of_a_fixture_is_refused_too(session: Session) -> None:
     )
     arguments = ("--mle-agent=mine", "test_mine.py", "--mle-run=mine")
     session.pytester.makeconftest(conftest.format(status=1))
-    session.run(*arguments).assert_outcomes(passed=1)
+    result = session.run(*arguments)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK, "an attempt that a test only runs has run, too"
+    assert [r["phase"] for r in session.records("mine").values()] == ["graded"]
     session.pytester.makeconftest(conftest.format(status=2))
     result = session.run(*arguments)
     result.assert_outcomes(errors=1)

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_mlebench.agents.command_files import modules_in
+
 # of the finder that setuptools writes for an editable installation
 _MAPPING = re.compile(r"^MAPPING(?::[^=]*)? = (\{.*\})", re.MULTILINE)
 
@@ -49,18 +51,6 @@ def environment_in(prefix: Path, folder: Path) -> Iterator[Path]:
     based_on = set(_executable(prefix / "bin" / "python"))
     for path in environment(prefix):
         if path in based_on or Path(os.path.realpath(path)).is_relative_to(folder.resolve()):
-            yield path
-
-
-def modules_in(folder: Path) -> Iterator[Path]:
-    """Yield what can be imported from a folder; nothing else of it need be seen."""
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return
-    for path in entries:
-        is_package = (path / "__init__.py").is_file()
-        if is_package or (path.suffix in {".py", ".so"} and path.is_file()):
             yield path
 
 

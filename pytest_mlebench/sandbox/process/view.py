@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_mlebench.agents.command_files import modules_beside, named_paths
 from pytest_mlebench.sandbox import Job
 from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.mounts import extra_mounts
@@ -26,7 +27,6 @@ from pytest_mlebench.sandbox.process.order import Function, Step, StepKind
 from pytest_mlebench.sandbox.process.python_environment import (
     environment_in,
     environment_of,
-    modules_in,
     own_environment,
 )
 from pytest_mlebench.sandbox.process.workspace import Workspace
@@ -196,12 +196,9 @@ def _agents_own(job: Job, workspace: Workspace, path: str) -> Iterator[Path]:
     if program is not None:
         yield from environment_of(Path(program))
         yield Path(program)
-    for word in agent.command:
-        named = Path(word[word.find("=") + 1 :] if word.startswith("-") else word)
-        if named.is_absolute() and os.path.exists(named):  # noqa: PTH110  # it may be no path at all
-            yield named
-            if named.suffix == ".py":  # what it may import
-                yield from modules_in(named.parent)
+    for named in named_paths(agent.command):
+        yield named
+        yield from modules_beside(named)
 
 
 def _module_of(function: Function) -> Iterator[Path]:

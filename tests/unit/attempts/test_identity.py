@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -111,6 +112,50 @@ def test_a_script_outside_the_folder_counts_by_its_content(tmp_path: Path) -> No
     before = identify_agent(agent)
     script.write_text("print(2)")
     assert identify_agent(agent).facts != before.facts
+
+
+def test_modules_beside_a_script_count_and_tests_do_not(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "__init__.py").write_text("depth = 3")
+    (tmp_path / "helper.py").write_text("import lib")
+    (tmp_path / "solve.py").write_text("import helper")
+    options = tmp_path / "options.json"
+    options.write_text("{}")
+    agent = Agent("mine", command=("python", str(tmp_path / "solve.py"), f"--options={options}"))
+    known = [identify_agent(agent).fingerprint]
+    for name in ("helper.py", "lib/__init__.py", "options.json"):
+        (tmp_path / name).write_text("another one")
+        known.append(identify_agent(agent).fingerprint)
+    assert len(set(known)) == 4
+    for name in ("conftest.py", "test_solve.py", "notes.txt"):
+        (tmp_path / name).write_text("no part of the agent")
+    assert identify_agent(agent).fingerprint == known[-1]
+
+
+def test_a_function_counts_with_what_its_module_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_pack").mkdir()
+    files = {
+        "own_agent.py": "from own_pack import tree\ndef solve(context): import json, own_late",
+        "own_late.py": "import no_such_module_at_all",
+        "own_pack/__init__.py": "",
+        "own_pack/tree.py": "from .depth import DEPTH",
+        "own_pack/depth.py": "DEPTH = 3",
+        "own_other.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    function = importlib.import_module("own_agent").solve
+    before = function_fact(function)
+    (tmp_path / "own_other.py").write_text("not imported")
+    assert function_fact(function) == before
+    for name in ("own_late.py", "own_pack/depth.py"):
+        (tmp_path / name).write_text("DEPTH = 4")
+        after = function_fact(function)
+        assert after != before
+        before = after
 
 
 def solve(context: AgentContext, depth: int = 3) -> None:

@@ -54,6 +54,19 @@ def test_an_agent_arrives_with_its_files_and_the_paths_of_the_host(
     assert (there.env, there.name) == ({"KEY": "${SECRET_KEY}"}, "mine")
 
 
+def test_modules_beside_a_script_travel_with_it(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "__init__.py").write_text("depth = 3")
+    (tmp_path / "helper.py").write_text("import lib")
+    (tmp_path / "solve.py").write_text("import helper")
+    (tmp_path / "notes.txt").write_text("no module")
+    package = pack_agent(Agent("mine", command=("python", str(tmp_path / "solve.py"))))
+    place = unpack(package.data, package.sha256, tmp_path / "cache")
+    assert read_agent(place).command == ("python", str(place / "file1/solve.py"))
+    files = {str(file.relative_to(place / "file1")) for file in (place / "file1").rglob("*.*")}
+    assert files == {"solve.py", "helper.py", "lib/__init__.py"}
+
+
 def test_the_same_agent_makes_the_same_package(agent: Agent) -> None:
     assert pack_agent(agent) == pack_agent(agent)
 

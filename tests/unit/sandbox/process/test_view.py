@@ -12,6 +12,7 @@ import pytest
 from sandbox_job import CANARY, Finished, Place
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.agents.command_files import modules_in
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.process.devices import gpu_devices
@@ -19,7 +20,6 @@ from pytest_mlebench.sandbox.process.python_environment import (
     environment,
     environment_in,
     environment_of,
-    modules_in,
 )
 
 HONEST = r"""
