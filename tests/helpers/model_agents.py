@@ -126,3 +126,28 @@ if "USAGE" in os.environ:
 shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
             os.environ["SUBMISSION_DIR"] + "/submission.csv")
 """
+
+# Looks for a word in the memory of its own process, without ever putting its two halves together.
+OWN_MEMORY = """
+import sys
+first, second = (word.encode() for word in sys.argv[1:3])
+looked, places = 0, []
+memory = open("/proc/self/mem", "rb", 0)
+for line in open("/proc/self/maps").read().splitlines():
+    start, end = (int(number, 16) for number in line.split()[0].split("-"))
+    if not line.split()[1].startswith("r"):
+        continue
+    try:
+        memory.seek(start)
+        data = memory.read(end - start)
+    except (OSError, ValueError, OverflowError):
+        continue
+    looked += len(data)
+    place = data.find(first)
+    while place >= 0:
+        if data.startswith(second, place + len(first)):
+            places.append(line)
+        place = data.find(first, place + 1)
+print("looked at", looked >> 20, "MB")
+print("own memory", places)
+"""

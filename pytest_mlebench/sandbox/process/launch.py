@@ -18,7 +18,9 @@ from pytest_mlebench.agent import AgentContext
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox.process import bubblewrap, inside, kernel, landlock, namespaces
 from pytest_mlebench.sandbox.process.cgroup import Cgroup
+from pytest_mlebench.sandbox.process.memory_erasure import erase_environment, erase_texts
 from pytest_mlebench.sandbox.process.order import Build, Builder, Entrance, Function, Order
+from pytest_mlebench.upstream import MIN_SECRET_LENGTH
 
 _MAX_DESCRIPTORS = 32  # of which the supervisor passes on MAX_PORTS
 _PATIENCE = 120.0  # seconds for walls to be built, on a host that is busy
@@ -106,6 +108,8 @@ def _enter(order: Order, entrance: Entrance, cgroup: Cgroup | None) -> NoReturn:
         os.umask(0o022)
         signal.set_wakeup_fd(-1)
         forget_descriptors(entrance.channel, entrance.output)
+        if entrance.call is not None:  # a copy of the session, and its keys
+            erase_texts(_keys(order))
         if cgroup is not None:
             cgroup.join()
         _BUILDERS[order.walls](order, entrance)
@@ -114,6 +118,13 @@ def _enter(order: Order, entrance: Entrance, cgroup: Cgroup | None) -> NoReturn:
         os.write(entrance.channel, line.encode())
     finally:
         os._exit(1)
+
+
+def _keys(order: Order) -> set[str]:
+    """Return what is secret before the agent, too: not what its own environment gives it."""
+    given = "\0".join(order.environment.values())
+    long = (text for text in order.secrets if len(text) >= MIN_SECRET_LENGTH)
+    return {text for text in long if text not in given}
 
 
 def _wait(started: Started) -> None:
@@ -195,7 +206,7 @@ def _release() -> tuple[int, ...]:
 def _call(function: Function, order: Order) -> int:
     """Call a Python agent in this child, which is a copy of the session."""
     forget_descriptors(0, 1, 2)
-    os.environ.clear()
+    erase_environment()
     os.environ.update(order.environment)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as Python programs have it
     sys.stdin = os.fdopen(0, encoding="utf-8")
