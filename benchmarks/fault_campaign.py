@@ -32,6 +32,8 @@ from sandbox_job import wait_until
 
 GRACE = "20s"
 ROUNDS = 60  # sessions, at most
+TELL_TRIES = 5
+WARN = "--mle-hosts-missing=warn"
 EXPECTED = (0, 1, 4, -9)  # statuses: all is well, items are left, no host at all, killed
 WEIGHTS = (4, 4, 1, 4, 2, 2)  # of faults, in their order: what ends a session ends many chances
 AGENT = """
@@ -61,7 +63,7 @@ class Campaign:
             f"--mle-split={options.split}",
             f"--mle-seeds={options.seeds}",
             f"--mle-grace={GRACE}",
-            "--mle-hosts-missing=warn",
+            WARN,
             self.hosts.write_toml(path / "hosts.toml"),
         ]
 
@@ -153,9 +155,16 @@ class Campaign:
 
     def _tell_all(self) -> None:
         """Let a host that was away to the end of a run learn that it has nothing to do."""
-        self._heal()
-        self.session = RunningSession(self.path, *self.arguments, log="last")
-        print(f"last session: status {self.session.end()}", flush=True)
+        everybody = [each for each in self.arguments if each != WARN]
+        for _ in range(TELL_TRIES):  # until all hosts have been there
+            self._heal()
+            self.session = RunningSession(self.path, *everybody, log="last")
+            status = self.session.end()
+            print(f"last session: status {status}", flush=True)
+            if status == 0:
+                return
+        self.surprises.append(f"{TELL_TRIES} sessions did not reach all hosts, the last one:")
+        self.surprises.append(self.session.text[-2000:])
 
     def _set_aside(self) -> None:
         self._tell_all()

@@ -191,7 +191,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances)
 
     place = circumstances.keeping.next_attempt(folder)
     with _writing(folder.path):
-        place.path.mkdir(mode=0o700)
+        place.path.mkdir(mode=0o700, parents=True)
     record = AttemptRecord(
         competition=attempt.dataset.competition.id,
         seed=attempt.seed,

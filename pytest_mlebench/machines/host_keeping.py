@@ -9,22 +9,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from pytest_mlebench._files import write_text
 from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.host.held_file import is_held
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
 from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
 from pytest_mlebench.machines.link import Link, LinkRefused
 from pytest_mlebench.machines.posting import Posting
+from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 
 TEND_SECONDS = 2.0  # between looks at what a running attempt has more
+REMOVE_SECONDS = 10.0  # for what is just being written to
 _BROUGHT = ".brought"  # in an attempt's folder: the sha256 of the record that came from elsewhere
 _DELIVERED = ".delivered"  # the same of the record that was delivered
 
@@ -41,6 +45,7 @@ class HostKeeping:
         self._sent: dict[str, dict[str, int]] = {}  # by attempt: bytes of its growing files
         self._records: dict[str, str] = {}  # by attempt: the record that was sent last
         self._tended = 0.0
+        self._occupied: dict[Path, FileLock] = {}  # by seed: this worker is at work on it
         link.on_beat = self._beat
         link.on_stop = self._stop
 
@@ -51,6 +56,7 @@ class HostKeeping:
                 if not keeper.is_kept(attempt.path):
                     keeper.clear(attempt.path)
             return
+        self._occupy(folder)
         for known in self._link.ask("known", **_item(folder)):
             attempt = folder.attempt(known["number"])
             if attempt.record.exists():
@@ -91,11 +97,14 @@ class HostKeeping:
         """Return what earlier workers left here of this run, for the controller to decide about."""
         found = []
         for attempt in self._attempts():
+            # another worker may be about to start its keeper, or be grading what that has left
+            kept = keeper.is_kept(attempt.path) or is_held(_occupation(attempt.path.parent))
             try:
                 record = json.loads(attempt.record.read_text(encoding="utf-8"))
             except (OSError, ValueError):
+                if not kept and not self._shared:  # it was killed while it made or removed it
+                    _remove(attempt.path)
                 continue
-            kept = keeper.is_kept(attempt.path)
             if self._shared and not (kept and self._is_here(record)):
                 continue
             name, phase = self._name(attempt), record["phase"]
@@ -108,7 +117,7 @@ class HostKeeping:
             folder = self._run.path / name
             keeper.end(folder)
             if not self._shared:
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
         self._remove_empty()
 
     def deliver(self, folder: SeedFolder) -> None:
@@ -120,15 +129,19 @@ class HostKeeping:
                 self._deliver(attempt)
 
     def tidy(self) -> None:
-        """Deliver what is left, and remove what has been delivered."""
+        """Deliver what is left, and remove what has been delivered; this worker is done with it."""
         if self._shared:
             return
         for seed in list(self._run.seeds()):
+            if self._is_others(seed):
+                continue
             self.deliver(seed)
             for attempt in seed.attempts():
                 done = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
                 if any(path.exists() for path in done) and not keeper.is_kept(attempt.path):
-                    shutil.rmtree(attempt.path, ignore_errors=True)
+                    _remove(attempt.path)
+        while self._occupied:
+            self._occupied.popitem()[1].release()
         self._remove_empty()
 
     def home(self, folder: Path) -> str:
@@ -225,16 +238,28 @@ class HostKeeping:
     def _name(self, attempt: AttemptFolder) -> str:
         return attempt.path.relative_to(self._run.path).as_posix()
 
+    def _occupy(self, seed: SeedFolder) -> None:
+        """Let other workers on this machine know until ``tidy`` that a seed's attempts are ours."""
+        path = _occupation(seed.path)
+        if path not in self._occupied:
+            self._occupied[path] = FileLock(path)
+            self._occupied[path].acquire()  # one whose connection is lost ends within its silence
+
+    def _is_others(self, seed: SeedFolder) -> bool:
+        path = _occupation(seed.path)
+        return path not in self._occupied and is_held(path)
+
     def _remove_empty(self) -> None:
         """Remove the folders of a run in which nothing is left, and then its own."""
         for seed in list(self._run.seeds()):
-            if not seed.attempts():
+            if not seed.attempts() and not is_held(_occupation(seed.path)):
                 with contextlib.suppress(OSError):
                     seed.lock.unlink(missing_ok=True)
+                    _occupation(seed.path).unlink(missing_ok=True)
                     seed.path.rmdir()
-                    seed.path.parent.rmdir()
-        with contextlib.suppress(OSError):
-            self._run.path.rmdir()
+        for path in (*self._run.path.glob("*"), self._run.path):
+            with contextlib.suppress(OSError):  # not empty, or a file
+                path.rmdir()
 
 
 def sees(run: Path, token: str) -> bool:
@@ -243,6 +268,21 @@ def sees(run: Path, token: str) -> bool:
         return (run / ".token").read_text() == token
     except OSError:
         return False
+
+
+def _occupation(seed: Path) -> Path:
+    """Return what the worker holds that is at work on a competition and seed."""
+    return seed / ".busy"
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of an attempt; its last processes may be ending, and write to it still."""
+    deadline = time.monotonic() + REMOVE_SECONDS
+    while time.monotonic() < deadline:  # beyond it, whoever comes next finds it without a record
+        with contextlib.suppress(OSError, NotCollected):
+            remove_tree(folder)
+            return
+        time.sleep(0.05)
 
 
 def _item(folder: SeedFolder) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""What workers of one machine do with each other's attempts: nothing, as long as they are used."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.machines.host_keeping import HostKeeping
+
+NAME = "demo/seed0/attempt1"
+
+
+class Controller:
+    """A link whose other end takes everything in, and knows of nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def ask(self, question: str, **_data: Any) -> Any:
+        self.asked.append(question)
+        return []
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "r")
+
+
+@pytest.fixture
+def controller() -> Controller:
+    return Controller()
+
+
+@pytest.fixture
+def worker(run: RunFolder, controller: Controller) -> HostKeeping:
+    posting = SimpleNamespace(machine="h1", run="/controller/r", grace=60.0)
+    return HostKeeping(controller, run, posting, shared=False)  # type: ignore[arg-type]  # as much of them as is used
+
+
+def write_attempt(run: RunFolder, phase: str) -> Path:
+    folder = run.path / NAME
+    folder.mkdir(parents=True)
+    item = {"competition": "demo", "seed": 0, "test": "suite"}
+    (folder / "record.json").write_text(json.dumps({"phase": phase, "item": item}))
+    return folder
+
+
+@pytest.mark.parametrize("phase", ["created", "collected"])
+def test_an_attempt_that_another_worker_has_is_left_alone(
+    run: RunFolder, controller: Controller, worker: HostKeeping, phase: str
+) -> None:
+    folder = write_attempt(run, phase)
+    with FileLock(folder.parent / ".busy"):  # as another worker's process holds it
+        worker.tidy()
+        assert [each["kept"] for each in worker.left()] == [True]
+        worker.drop([])
+    assert (folder / "record.json").is_file()
+    assert controller.asked == []
+    worker.tidy()
+    assert controller.asked == ["piece", "place"]
+    assert not run.path.exists()
+
+
+def test_a_worker_is_done_with_its_attempts_when_it_tidies(
+    run: RunFolder, controller: Controller, worker: HostKeeping
+) -> None:
+    folder = write_attempt(run, "collected")
+    worker.prepare(next(iter(run.seeds())))
+    assert [each["kept"] for each in worker.left()] == [True]
+    worker.tidy()
+    assert controller.asked == ["known", "piece", "place"]
+    assert not folder.exists()
+    assert not run.path.exists()
+
+
+def test_a_seed_that_another_worker_has_just_begun_with_stays(
+    run: RunFolder, worker: HostKeeping
+) -> None:
+    seed = run.path / "demo/seed0"
+    seed.mkdir(parents=True)
+    with FileLock(seed / ".busy"):
+        worker.tidy()
+        assert seed.is_dir()
+    worker.tidy()
+    assert not run.path.exists()
+
+
+def test_what_was_killed_while_it_was_made_or_removed_is_removed(
+    run: RunFolder, worker: HostKeeping
+) -> None:
+    deep = run.path / NAME / "home"
+    deep.mkdir(parents=True)
+    os.chmod(deep, 0)
+    assert worker.left() == []
+    worker.drop([])
+    assert not run.path.exists()
