@@ -75,6 +75,11 @@ class AttemptFolder:
         return self.path / "sockets"
 
     @property
+    def calls(self) -> Path:
+        """Return what is kept of each call of a model."""
+        return self.path / "calls.jsonl"
+
+    @property
     def stats(self) -> Path:
         """Return the samples of what the agent used."""
         return self.path / "stats.jsonl"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
+
+if TYPE_CHECKING:
+    from pytest_mlebench.gateway.ledger import SharedAccount
 
 
 class Keeping(Protocol):
@@ -24,6 +28,9 @@ class Keeping(Protocol):
 
     def adopt(self, folder: AttemptFolder) -> bool:
         """Wait for the end of an attempt that is still held; tell whether there was one."""
+
+    def run_account(self, folder: Path, limit: float) -> SharedAccount:
+        """Return the share of an attempt in the dollars of the whole run."""
 
 
 class HeldHere:
@@ -46,3 +53,9 @@ class HeldHere:
     def adopt(self, folder: AttemptFolder) -> bool:
         """Say that there is none: it would have ended with its process."""
         return False
+
+    def run_account(self, folder: Path, limit: float) -> SharedAccount:
+        """Return a share in the account that is a file of the run."""
+        from pytest_mlebench.gateway.run_account import RunAccount  # late on purpose: with a bound
+
+        return RunAccount(folder.parents[2], limit, str(folder.absolute()))

@@ -262,7 +262,7 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
             run.enter("running")
             with (
                 _snapshots(job, run, circumstances.snapshot_every),
-                _metered(attempt, job_with_gpus, run, circumstances.transcripts) as metered_job,
+                _metered(attempt, job_with_gpus, run, circumstances) as metered_job,
             ):
                 ending = attempt.sandbox.run(metered_job)
         head = _submission_head(run.submission, attempt.agent.secrets())
@@ -322,7 +322,7 @@ def _leased(attempt: Attempt, job: Job, run: Run) -> Iterator[Job]:
 
 
 @contextlib.contextmanager
-def _metered(attempt: Attempt, job: Job, run: Run, transcripts: bool) -> Iterator[Job]:
+def _metered(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances) -> Iterator[Job]:
     """Yield the job with a gateway to the agent's models, if it has any; note what was used."""
     spending: Spending | None = None
     try:
@@ -335,9 +335,9 @@ def _metered(attempt: Attempt, job: Job, run: Run, transcripts: bool) -> Iterato
         gateway = open_gateway(
             attempt.agent,
             job.folder,
-            run_folder=job.folder.parents[2],
+            run_account=circumstances.keeping.run_account,
             budget=attempt.budget,
-            transcripts=transcripts,
+            transcripts=circumstances.transcripts,
         )
         try:
             with gateway:

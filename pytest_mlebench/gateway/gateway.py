@@ -1,6 +1,6 @@
 """The gateway of one attempt: a reverse proxy in a thread of the session.
 
-    with open_gateway(agent, job.folder, run_folder=run) as gateway:
+    with open_gateway(agent, job.folder, run_account=keeping.run_account) as gateway:
         ending = sandbox.run(replace(job, services=(gateway,)))
     gateway.summary()
 
@@ -14,7 +14,7 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -24,10 +24,10 @@ from aiohttp import web
 from pytest_mlebench.agent import Agent, check_models
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.accounting import Accounting
+from pytest_mlebench.gateway.ledger import SharedAccount
 from pytest_mlebench.gateway.prices import load_table
 from pytest_mlebench.gateway.proxy import Proxy
 from pytest_mlebench.gateway.routes import prefix
-from pytest_mlebench.gateway.run_account import RunAccount
 from pytest_mlebench.gateway.spending import Spending
 
 PORT = 5001  # where the agent has a loopback of its own; beside the format check's
@@ -52,7 +52,7 @@ class Gateway:
         folder: Path,
         *,
         budget: Budget,
-        run: RunAccount | None = None,
+        run: SharedAccount | None = None,
         transcripts: bool = False,
         closing_seconds: float = CLOSING_SECONDS,
     ) -> None:
@@ -144,14 +144,12 @@ def open_gateway(
     agent: Agent,
     folder: Path,
     *,
-    run_folder: Path,
+    run_account: Callable[[Path, float], SharedAccount],
     budget: Budget | None = None,
     transcripts: bool = False,
 ) -> Gateway:
-    """Return the gateway of an attempt; *run_folder* holds what all attempts of a run share."""
+    """Return the gateway of an attempt; *run_account* gives its share in the run's dollars."""
     check_models(agent, f"agent {agent.name!r}")
     bounds = agent.budget if budget is None else budget
-    run = None
-    if bounds.session_usd is not None:
-        run = RunAccount(run_folder, bounds.session_usd, str(folder.absolute()))
+    run = None if bounds.session_usd is None else run_account(folder, bounds.session_usd)
     return Gateway(agent, folder, budget=bounds, run=run, transcripts=transcripts)

@@ -179,8 +179,9 @@ class SpendingLedger:
                 await asyncio.sleep(POLL_SECONDS)
                 if not is_wanted():
                     return False
-        except CallRefusal:
-            self._exhausted.setdefault("session_usd")
+        except CallRefusal as refusal:
+            if refusal.kind == "budget":
+                self._exhausted.setdefault("session_usd")
             raise
         hold.shared = hold.usd
         return True

@@ -1,8 +1,8 @@
 """What all attempts of a run may spend together: a small file that workers lock in turn.
 
 The file is part of the run: a resumed session goes on with what is left. A worker that was killed
-lets go of what it held; what it had spent stays spent. Workers on other hosts that do not see the
-run's folder have an account of their own.
+lets go of what it held; what it had spent stays spent. For attempts on other hosts the controller
+has the shares (``exchange``); what they have spent comes numbered, so that it is booked once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
@@ -51,6 +51,7 @@ class _Book:
 
     spent: Decimal
     held: dict[str, _Held]
+    booked: dict[str, int]  # by attempt on another host: how many of its calls are in "spent"
 
 
 class RunAccount:
@@ -73,6 +74,31 @@ class RunAccount:
     async def close(self) -> None:
         """Let go of whatever is still held: no call of the attempt is under way any more."""
         await asyncio.to_thread(self._let_go)
+
+    def exchange(
+        self,
+        first: int,
+        settled: Sequence[str],
+        holding: str,
+        wanted: str | None,
+        living: Collection[str],
+    ) -> bool:
+        """Take in what an attempt on another host has spent and holds; hold more if there is more.
+
+        *settled* are the costs of its calls from number *first* on; those that are booked already
+        are passed over. *living* are the attempts on other hosts: what others held is free again.
+        """
+        with self._opened() as book:
+            booked = max(first, book.booked.get(self._name, 0))
+            if len(settled) > booked - first:
+                book.spent += sum(map(Decimal, settled[booked - first :]), Decimal(0))
+                book.booked[self._name] = first + len(settled)
+            book.held.pop(self._name, None)
+            self._change_hold(book, Decimal(holding))
+            for name in [name for name, one in book.held.items() if one.owner == self._owner]:
+                if name not in living:
+                    del book.held[name]
+        return wanted is None or self._try_to_hold(Decimal(wanted))
 
     def spent(self) -> float:
         """Return what the run has spent so far."""
@@ -133,7 +159,7 @@ class RunAccount:
         try:
             content = json.loads(self._file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return {"schema": _SCHEMA, "spent_usd": "0", "held": {}}
+            return {"schema": _SCHEMA, "spent_usd": "0", "held": {}, "booked": {}}
         if content["schema"] != _SCHEMA:
             raise ValueError(f"its schema is {content['schema']}, known is {_SCHEMA}")
         return dict(content)
@@ -145,7 +171,7 @@ def _decode(content: dict[str, Any]) -> _Book:
         for name, one in content["held"].items()
     }
     alive = {name: one for name, one in held.items() if one.counts}
-    return _Book(Decimal(content["spent_usd"]), alive)
+    return _Book(Decimal(content["spent_usd"]), alive, dict(content.get("booked", {})))
 
 
 def _encode(book: _Book) -> dict[str, Any]:
@@ -153,4 +179,5 @@ def _encode(book: _Book) -> dict[str, Any]:
         name: {"owner": asdict(one.owner), "usd": str(one.usd), "time": one.time}
         for name, one in book.held.items()
     }
-    return {"schema": _SCHEMA, "spent_usd": str(book.spent), "held": held}
+    spent = str(book.spent)
+    return {"schema": _SCHEMA, "spent_usd": spent, "held": held, "booked": book.booked}

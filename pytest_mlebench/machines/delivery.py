@@ -108,7 +108,7 @@ def delivered_files(folder: Path) -> Iterator[Path]:
 def send_tails(link: Link, folder: Path, name: str, sent: dict[str, int]) -> None:
     """Send what the growing files of an attempt have more than before."""
     attempt = AttemptFolder(folder)
-    for path in (attempt.log, attempt.stats):
+    for path in (attempt.log, attempt.stats, attempt.calls):
         offset = sent.get(path.name, 0)
         try:
             with path.open("rb") as file:
@@ -116,6 +116,8 @@ def send_tails(link: Link, folder: Path, name: str, sent: dict[str, int]) -> Non
                 data = file.read(TAIL_BYTES)
         except OSError:
             continue
+        if path == attempt.calls:  # figures are read from it: whole lines only
+            data = data[: data.rfind(b"\n") + 1]
         if data:
             link.ask("tail", name=name, file=path.name, offset=offset, data=data)
             sent[path.name] = offset + len(data)

@@ -19,10 +19,17 @@ from filelock import FileLock
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.gateway.ledger import SharedAccount
 from pytest_mlebench.host.held_file import is_held
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
 from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
+from pytest_mlebench.machines.host_account import (
+    Exchange,
+    HostAccount,
+    answering,
+    settle_rest,
+)
 from pytest_mlebench.machines.link import Link, LinkRefused
 from pytest_mlebench.machines.posting import Posting
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
@@ -93,6 +100,10 @@ class HostKeeping:
         self._wait(folder)
         return True
 
+    def run_account(self, folder: Path, limit: float) -> SharedAccount:
+        """Return a share in the account that the controller has."""
+        return HostAccount(folder)
+
     def left(self) -> list[dict[str, Any]]:
         """Return what earlier workers left here of this run, for the controller to decide about."""
         found = []
@@ -116,6 +127,7 @@ class HostKeeping:
         for name in names:
             folder = self._run.path / name
             keeper.end(folder)
+            settle_rest(folder, self._exchange(name))
             if not self._shared:
                 _remove(folder)
         self._remove_empty()
@@ -148,6 +160,30 @@ class HostKeeping:
         """Return where the folder of an attempt is, or will be, on the controller."""
         return str(Path(self._posting.run) / folder.relative_to(self._run.path))
 
+    def _exchange(self, name: str) -> Exchange:
+        """Return what asks the controller about the run's dollars, for an attempt."""
+
+        def ask(
+            first: int, settled: list[str], holding: str, wanted: str | None
+        ) -> tuple[str, str]:
+            question = {"first": first, "settled": settled, "holding": holding, "wanted": wanted}
+            answer, text = self._link.ask("spend", name=name, **question)
+            return answer, text
+
+        return ask
+
+    @contextlib.contextmanager
+    def _accounted(self, folder: AttemptFolder) -> Iterator[None]:
+        """Answer an attempt for a block what it asks about the run's dollars, if it does."""
+        if self._posting.session_usd is None:
+            yield
+            return
+        exchange = self._exchange(self._name(folder))
+        with answering(folder.path, exchange):
+            yield
+        if not keeper.is_kept(folder.path):
+            settle_rest(folder.path, exchange)
+
     def _do(self, folder: AttemptFolder, work: Callable[[], None]) -> None:
         """Do the work, and show meanwhile what it does."""
         over = threading.Event()
@@ -160,7 +196,8 @@ class HostKeeping:
         thread = threading.Thread(target=show, name="mlebench-show", daemon=True)
         thread.start()
         try:
-            work()
+            with self._accounted(folder):
+                work()
         finally:
             over.set()
             thread.join()
@@ -168,11 +205,12 @@ class HostKeeping:
     def _wait(self, folder: AttemptFolder) -> None:
         stopping = self._link
         try:
-            keeper.wait_for_end(
-                folder.path,
-                tend=lambda: self._tend(folder),
-                is_stopping=lambda: stopping.is_stopping,
-            )
+            with self._accounted(folder):
+                keeper.wait_for_end(
+                    folder.path,
+                    tend=lambda: self._tend(folder),
+                    is_stopping=lambda: stopping.is_stopping,
+                )
         finally:
             if not keeper.is_kept(folder.path):
                 keeper.clear(folder.path)
@@ -202,6 +240,7 @@ class HostKeeping:
         marks = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
         if any(mark.is_file() and mark.read_text() == _sha256(text) for mark in marks):
             return
+        settle_rest(attempt.path, self._exchange(self._name(attempt)))
         record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
         with contextlib.suppress(LinkRefused):  # another host has the item, or it is over already
             send_attempt(self._link, attempt.path, self._name(attempt), record.encode())

@@ -29,6 +29,7 @@ class Posting:
     agent: Parcel
     competitions: Parcel | None  # of one's own, if the session has any
     identity: Mapping[str, str] | None  # of the agent, as the controller has found it
+    session_usd: float | None  # that all attempts may spend together, if they are bounded
     secrets: Mapping[str, str]  # variables that the agent's settings refer to: never on disk
 
     def to_dict(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def examine(session: MleSession, problems: Problems) -> tuple[str, ...]:
     problems.check(lambda: _require_leaderboards(session), None, {"require": None})
     if not session.agent_is_overridden:
         problems.check(lambda: _refuse_absurd(session), None, {"seeds": "1"})
-        problems.check(lambda: refuse_shared_dollars(session), None, BASELINE)
+        problems.check(lambda: _refuse_shared_dollars(session), None, BASELINE)
     elsewhere = settings.hosts is not None  # every host looks around for itself
     notes = [] if elsewhere else examine_host(session, problems)
     return tuple(dict.fromkeys((*notes, *session.notes, *_choices(session))))
@@ -61,14 +61,14 @@ def distinct_limits(session: MleSession) -> list[Limits]:
     return list(dict.fromkeys(session.limits(c, session.agent) for c in competitions))
 
 
-def refuse_shared_dollars(session: MleSession) -> None:
+def _refuse_shared_dollars(session: MleSession) -> None:
     """Refuse dollars of the whole run where nobody sees them all."""
     agent = session.agent
     if agent.budget.session_usd is not None and _has_other_hosts(session):
         raise ConfigError(
             f"session_usd of agent {agent.name!r} bounds the dollars of the whole run, and workers "
-            "on other hosts do not see what it has spent: bound every attempt by usd instead, or "
-            "run on one host"
+            "that --tx starts on other hosts do not see what it has spent: name the hosts with "
+            "--mle-hosts, bound every attempt by usd instead, or run on one host"
         )
 
 
@@ -114,11 +114,10 @@ def _refuse_models(session: MleSession, agent: Agent) -> None:
 
 
 def _has_other_hosts(session: MleSession) -> bool:
-    """Tell whether attempts run on hosts that do not see the run's folder."""
+    """Tell whether xdist itself starts workers on hosts that do not see the run's folder."""
     specs = getattr(session.config.option, "tx", None) or ()
     places = (spec.rpartition("*")[2] for spec in specs)
-    far = any(not place.startswith("popen") for place in places)
-    return far or session.settings.hosts is not None
+    return any(not place.startswith("popen") for place in places)
 
 
 def _has_standard(session: MleSession) -> bool:

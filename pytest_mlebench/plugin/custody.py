@@ -50,6 +50,10 @@ class Custody:
             held.machine == machine and held.attempt == attempt for held in self._held.values()
         )
 
+    def attempts(self) -> set[str]:
+        """Return the attempts that machines have."""
+        return {held.attempt for held in list(self._held.values())}
+
     def beat(self) -> None:
         """Take note that all machines have just been told that we are there, also on disk."""
         self._last_beat = time.monotonic()

@@ -24,7 +24,7 @@ from pytest_mlebench.machines.packing import Package, pack_agent, pack_competiti
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.machines.slurm import SPARE_SECONDS, cancel, time_of
 from pytest_mlebench.machines.ssh import HostLook, at_once, look_at, own_versions
-from pytest_mlebench.plugin.checks import distinct_limits, refuse_shared_dollars
+from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
@@ -178,6 +178,12 @@ class Fleet(Distribution):
         return f"mlebench-{self._token[:16]}"
 
     @property
+    def _session_usd(self) -> float | None:
+        """Return what all attempts may spend on models together, if they may spend anything."""
+        agent = self.session.agent
+        return self.session.budget(agent).session_usd if agent.models else None
+
+    @property
     def _custody(self) -> Custody:
         if self._desk is None:
             raise RuntimeError("the run is not open")
@@ -222,7 +228,9 @@ class Fleet(Distribution):
         custody.resume()
         self._token = _token(settings.run.path / ".token")
         packages = [each for each in (self._agent, self._competitions) if each is not None]
-        self._desk = HostDesk(settings.run, custody, packages, self._item_of, self._given_to)
+        self._desk = HostDesk(
+            settings.run, custody, packages, self._item_of, self._given_to, self._session_usd
+        )
         self._members = FleetMembership(
             machines=self.machines,
             arguments=_arguments(self.session.config, settings.agent),
@@ -261,6 +269,7 @@ class Fleet(Distribution):
             agent=self._agent.parcel,
             competitions=None if self._competitions is None else self._competitions.parcel,
             identity=dict(self.session.identity(agent).facts),
+            session_usd=self._session_usd,
             secrets=_secrets(agent),
         )
 
@@ -339,7 +348,6 @@ def _pack(session: MleSession) -> Package:
     agent = session.agent
     agent.environment()  # what it refers to has to be set here, and travels by value
     agent.model_keys()
-    refuse_shared_dollars(session)
     return pack_agent(agent, session.settings.hidden)
 
 

@@ -14,8 +14,11 @@ from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.record import Run, read_attempt, read_attempts
 from pytest_mlebench.attempts.results import item_of
 from pytest_mlebench.errors import InfrastructureError
+from pytest_mlebench.gateway.refusal import CallRefusal
+from pytest_mlebench.gateway.run_account import RunAccount
 from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.machines.delivery import PIECE_BYTES, Incoming, delivered_files
+from pytest_mlebench.machines.host_account import AWAY, EXHAUSTED, FULL, HELD
 from pytest_mlebench.machines.packing import Package
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.reports.results import ItemKey
@@ -33,6 +36,7 @@ class HostDesk:
         packages: Iterable[Package],
         item_of_worker: Callable[[Any], ItemKey | None],
         given_to: Callable[[ItemKey], str | None],
+        session_usd: float | None = None,
     ) -> None:
         self.lock = threading.RLock()
         self.custody = custody
@@ -40,6 +44,7 @@ class HostDesk:
         self._packages = {each.sha256: each.data for each in packages}
         self._item_of_worker = item_of_worker
         self._given_to = given_to  # the machine whose worker has an item, begun or not
+        self._session_usd = session_usd  # that all attempts may spend on models together
         self._incoming = Incoming(run)
         self._incoming.discard()
 
@@ -56,6 +61,7 @@ class HostDesk:
             "known": self._known,
             "file": self._file,
             "number": self._number,
+            "spend": self._spend,
             **{name: partial(self._if_theirs, act) for name, act in take.items()},
         }
 
@@ -123,6 +129,26 @@ class HostDesk:
             name = attempt.path.relative_to(self._run.path).as_posix()
             self.custody.take(key, node.machine, name)
         return attempt.number
+
+    def _spend(
+        self, node: Any, name: str, first: int, settled: list[str], holding: str, wanted: str | None
+    ) -> tuple[str, str]:
+        """Take in what an attempt has spent, whoever has it now; give more only to its owner."""
+        self._incoming.attempt(name)  # a name of one
+        if self._session_usd is None:
+            raise InfrastructureError("this run has no budget for all attempts together")
+        account = RunAccount(self._run.path, self._session_usd, name)
+        with self.lock:
+            living = self.custody.attempts()
+            mine = self.custody.allows(node.machine, name)
+        try:
+            more = wanted if mine else None
+            held = account.exchange(first, settled, holding if mine else "0", more, living)
+        except CallRefusal as refusal:
+            return EXHAUSTED, str(refusal)
+        if wanted is not None and not mine:
+            return AWAY, f"{name} does not belong to {node.machine} any more"
+        return (HELD if held else FULL), ""
 
     def _record(self, name: str, record: str) -> None:
         folder = self._incoming.attempt(name)

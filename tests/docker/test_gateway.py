@@ -22,6 +22,7 @@ from model_server import KEY, ModelServer
 from sandbox_job import wait_until
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.gateway import Gateway, open_gateway
@@ -59,7 +60,7 @@ def run(sandbox: DockerSandbox, make_job: JobMaker, server: ModelServer) -> Run:
             agent_of(server, budget=budget), image=image, command=("python3", "-c", *command)
         )
         job = make_job(agent=agent, network=network, memory_bytes=10**9, time_seconds=300)
-        with open_gateway(agent, job.folder, run_folder=job.folder.parent) as gateway:
+        with open_gateway(agent, job.folder, run_account=HeldHere().run_account) as gateway:
             ending = sandbox.run(replace(job, services=(gateway,)))
         return job, ending, gateway
 
@@ -132,6 +133,7 @@ import docker_jobs
 from docker_images import PYTHON
 from gateway_attempt import agent_of
 from model_server import ModelServer
+from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.gateway.gateway import open_gateway
 from pytest_mlebench.sandbox.docker import DockerSandbox
 folder, data, url, script = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -139,7 +141,7 @@ server = ModelServer()
 server.url = url
 agent = replace(agent_of(server), image=PYTHON, command=("python3", "-c", script))
 job = docker_jobs.JobMaker(folder, data)(agent=agent, time_seconds=600)
-with open_gateway(agent, job.folder, run_folder=folder) as gateway:
+with open_gateway(agent, job.folder, run_account=HeldHere().run_account) as gateway:
     DockerSandbox(cache=folder / "cache").run(replace(job, services=(gateway,)))
 """
 

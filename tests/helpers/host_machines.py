@@ -167,6 +167,15 @@ class HostMachines:
             found += [str(path) for path in temporary if path.name not in SEEN]
         return found
 
+    @property
+    def address(self) -> str:
+        """Return an address of this machine that every host reaches."""
+        address = f"10.{self.network}.1.1"
+        for name in self.names[1:]:  # it is at the end of the first one's cable
+            words = ("route", "replace", address, "via", f"10.{self.network}.{name[1:]}.1")
+            subprocess.run(["ip", "-n", f"mle{self.network}-{name}", *words], check=True)
+        return address
+
     def end_connections(self, name: str) -> None:
         """Kill the ssh clients that are connected to a host."""
         config = str(self.folder / "ssh_config").encode()

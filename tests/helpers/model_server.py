@@ -6,9 +6,10 @@
     python model_server.py          # on its own: prints its URL, ends with its stdin
 
 Which answer comes is decided by the name of the model: ``echo`` tells the request's headers,
-``error-429`` is an error, ``stall`` says nothing until ``release`` is set, ``stall-midway`` stops
-after the first piece, ``half`` breaks off, ``no-usage`` keeps its usage to itself, ``picky`` does
-not take ``stream_options``. Anything else answers with ``reply``, piece by piece in a stream.
+``error-429`` is an error, ``stall`` says nothing until ``release`` is set, ``stall-after-3`` does
+so at the fourth request, ``stall-midway`` stops after the first piece, ``half`` breaks off,
+``no-usage`` keeps its usage to itself, ``picky`` does not take ``stream_options``. Anything else
+answers with ``reply``, piece by piece in a stream.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class ModelServer:
     pieces: int = 4
     pause: float = 0.0  # seconds between two pieces
     tls: ssl.SSLContext | None = None
+    address: str = "127.0.0.1"  # one of this machine
     tokens: Tokens = field(default_factory=Tokens)
     key: str = KEY
     seen: list[Seen] = field(default_factory=list)
@@ -96,10 +98,10 @@ class ModelServer:
             shutdown_timeout=0.1,
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self.tls, backlog=1024)
+        site = web.TCPSite(self._runner, self.address, 0, ssl_context=self.tls, backlog=1024)
         await site.start()
         port = self._runner.addresses[0][1]
-        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{port}"
+        self.url = f"{'https' if self.tls else 'http'}://{self.address}:{port}"
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -134,7 +136,7 @@ class ModelServer:
         if model == "picky" and "stream_options" in seen.json:
             content = {"error": {"message": "unknown field: stream_options"}}
             return web.json_response(content, status=422)
-        if model == "stall":
+        if model == "stall" or model == f"stall-after-{len(self.seen) - 1}":
             self.begun.release()
             await self._wait()
         return None

@@ -304,14 +304,10 @@ def test_what_cannot_work_is_refused_before_anything_runs(
     assert not list(session.path.glob("mle-runs/*/*"))
 
 
-@pytest.mark.parametrize(
-    "elsewhere",
-    [("--dist=load", "--tx=2*popen", "--tx=ssh=elsewhere.invalid"), ("--mle-hosts=hosts.toml",)],
-)
-def test_dollars_of_a_whole_run_cannot_be_held_over_several_hosts(
-    session: Session, declare: Declared, elsewhere: tuple[str, ...]
+def test_dollars_of_a_whole_run_cannot_be_held_over_hosts_of_tx(
+    session: Session, declare: Declared
 ) -> None:
-    (session.path / "hosts.toml").write_text('[hosts.far]\nssh = "elsewhere.invalid"\n')
+    elsewhere = ("--dist=load", "--tx=2*popen", "--tx=ssh=elsewhere.invalid")
     result = session.run(declare(budget="session_usd = 5"), DIGITS, *elsewhere)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*session_usd of agent 'counting' bounds *or run on one host*"])

@@ -14,6 +14,7 @@ from model_server import KEY, ModelServer
 from sandbox_job import Place
 
 from pytest_mlebench.agents.agent_toml import read_agent
+from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.gateway import open_gateway
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
@@ -54,7 +55,9 @@ def test_the_example_learns_from_its_errors_as_long_as_its_budget_lasts(
         upstream = replace(agent.models[0], url=f"{server.url}/v1")
         job = place.job(replace(agent, models=(upstream,)), network="none", time_seconds=300)
         budget = Budget(calls=calls)
-        with open_gateway(job.agent, job.folder, run_folder=tmp_path, budget=budget) as gateway:
+        with open_gateway(
+            job.agent, job.folder, run_account=HeldHere().run_account, budget=budget
+        ) as gateway:
             ProcessSandbox(grace_seconds=0.3).run(replace(job, services=(gateway,)))
     log = job.log.read_text()
     assert gateway.summary().calls == lines, log

@@ -15,6 +15,7 @@ from model_agents import CALLER, HEARD, SEEKER, SPENDER
 from model_server import KEY, ModelServer
 from sandbox_job import Finished, Place
 
+from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.calls import read_calls
@@ -56,7 +57,7 @@ def run(tmp_path: Path, server: ModelServer) -> Run:
         sandbox = ProcessSandbox(grace_seconds=0.3)
         sandbox.preflight(agent, demo_limits(), network)
         job = place.job(agent, network=network, time_seconds=300)
-        with open_gateway(agent, job.folder, run_folder=tmp_path) as gateway:
+        with open_gateway(agent, job.folder, run_account=HeldHere().run_account) as gateway:
             ending = sandbox.run(replace(job, services=(gateway,)))
         return Finished(job, ending), gateway
 

@@ -73,6 +73,7 @@ def test_four_workers_spend_no_more_than_one_call_beyond(tmp_path: Path) -> None
         "schema": 1,
         "spent_usd": "5.10",
         "held": {},
+        "booked": {},
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +39,7 @@ def controller() -> Controller:
 
 @pytest.fixture
 def worker(run: RunFolder, controller: Controller) -> HostKeeping:
-    posting = SimpleNamespace(machine="h1", run="/controller/r", grace=60.0)
+    posting = SimpleNamespace(machine="h1", run="/controller/r", grace=60.0, session_usd=None)
     return HostKeeping(controller, run, posting, shared=False)  # type: ignore[arg-type]  # as much of them as is used
 
 
@@ -97,7 +96,7 @@ def test_what_was_killed_while_it_was_made_or_removed_is_removed(
 ) -> None:
     deep = run.path / NAME / "home"
     deep.mkdir(parents=True)
-    os.chmod(deep, 0)
+    deep.chmod(0)
     assert worker.left() == []
     worker.drop([])
     assert not run.path.exists()
