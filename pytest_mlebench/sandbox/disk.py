@@ -3,7 +3,7 @@
 No engine bounds a bind mount, few bound a container's own layer, and nobody bounds a folder of the
 host. So all of them are measured while the agent runs: the free space and the free inodes of the
 disks tell every second whether it may be too much; a walk over the files, and a look at those
-without a name that processes hold open, then tell whether it is.
+without a name that processes hold open or mapped, then tell whether it is.
 
 A disk that runs full all the same ends the attempt. What that gives back, together with what the
 agent has left, is the agent's share. If that is half of what vanished while it ran, the agent is to
@@ -22,6 +22,7 @@ from typing import Literal
 
 from pytest_mlebench._units import show_count, show_size
 from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.sandbox.nameless_files import held_mapped, held_open
 
 Exceeded = Literal["disk-limit", "files-limit"]
 Trouble = Literal["disk-limit", "files-limit", "disk-full"]
@@ -32,7 +33,6 @@ _STEP = 20_000  # entries of a walk between two looks at the clock
 _REST = 20  # a measurement is followed by a rest so many times as long
 _REST_AT_LEAST = 10.0  # seconds
 _RELEASE_SECONDS = 5.0  # for a file system to give back what a process held that was killed
-_DELETED = " (deleted)"  # how /proc marks a file that has no name any more
 
 
 @dataclass(frozen=True)
@@ -199,10 +199,7 @@ class DiskGuard:
         if not self._meter.step():
             return  # goes on the next time
         devices = {disk.stat().st_dev for disk in self._disks}
-        nameless = held_open(
-            self._processes(),
-            lambda _, status: status.st_nlink == 0 and status.st_dev in devices,
-        )
+        nameless = _nameless(tuple(self._processes()), devices)
         self._elsewhere = Amount(self._layer()) + nameless
         self._free = free
         self.peak = max(self.peak, self.used.bytes)
@@ -220,20 +217,11 @@ def free_on(path: Path) -> Amount:
     return Amount(status.f_bavail * status.f_frsize, files)
 
 
-def held_open(processes: Iterable[int], wanted: Callable[[str, os.stat_result], bool]) -> Amount:
-    """Return what processes hold open though its name is gone, of what is *wanted*.
-
-    *wanted* gets the link in /proc and the status of a file; processes that have ended, or are
-    closed to us, count as nothing.
-    """
-    found: dict[tuple[int, int], int] = {}
-    for pid in processes:
-        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):  # it has just been closed
-                    link = str(Path(entry.path).readlink())
-                    if link.endswith(_DELETED) and wanted(link, status := entry.stat()):
-                        found[status.st_dev, status.st_ino] = status.st_blocks * 512
+def _nameless(processes: Collection[int], devices: Collection[int]) -> Amount:
+    """Return what processes keep on disks though nobody finds it by a name."""
+    found = held_mapped(processes, devices) | held_open(
+        processes, lambda _, status: status.st_nlink == 0 and status.st_dev in devices
+    )
     return Amount(sum(found.values()), len(found))
 
 

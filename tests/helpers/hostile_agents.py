@@ -38,6 +38,7 @@ from hostile_programs import (
     TERMINALS,
     TRACE,
     UNLINKED,
+    UNLINKED_MAPPED,
 )
 
 SMALL = {"memory_bytes": 300_000_000, "shm_bytes": 2 * 10**9}
@@ -88,6 +89,9 @@ ATTACKS = (
     Attack("network-none", NETWORK, network="none"),
     Attack("other-attempts", OTHER_ATTEMPT),
     Attack("unlinked-files", UNLINKED, limits={"disk_bytes": 100_000_000}, ends=("disk-limit",)),
+    Attack(
+        "unlinked-mapped", UNLINKED_MAPPED, limits={"disk_bytes": 100_000_000}, ends=("disk-limit",)
+    ),
     Attack("many-files", MANY_FILES, limits={"files": 5_000}, ends=("files-limit",)),
     Attack("linked-submission", LINKED_SUBMISSION),
     Attack("flood-of-output", FLOOD, limits={"log_bytes": 1_000_000}),

@@ -461,6 +461,20 @@ for number in range(100):
 outlive("400 MB in unlinked files")
 """
 
+UNLINKED_MAPPED = r"""
+import mmap
+mapped = []
+for number in range(100):
+    path = f"{os.environ['CODE_DIR']}/block{number}"
+    with open(path, "w+b") as file:
+        os.unlink(path)
+        file.write(os.urandom(10**6) * 4)
+        file.flush()
+        os.fsync(file.fileno())
+        mapped.append(mmap.mmap(file.fileno(), 0))
+outlive("400 MB in unlinked files that are only mapped")
+"""
+
 MANY_FILES = r"""
 folder = os.environ["CODE_DIR"]
 for number in range(20_000):

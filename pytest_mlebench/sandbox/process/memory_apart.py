@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from pytest_mlebench.sandbox.disk import held_open
+from pytest_mlebench.sandbox.nameless_files import held_open
 
 _CHUNK = 1 << 20
 
@@ -17,7 +17,7 @@ _CHUNK = 1 << 20
 def shared_memory(descriptors: Mapping[str, int], processes: Iterable[int]) -> int:
     """Return the bytes in /dev/shm, in System V segments and queues, in files without a name."""
     memfd = held_open(processes, lambda link, _: link.startswith("/memfd:"))  # see memfd_create(2)
-    total = memfd.bytes
+    total = sum(memfd.values())
     if (folder := descriptors.get("/dev/shm")) is not None:
         status = os.fstatvfs(folder)
         total += (status.f_blocks - status.f_bfree) * status.f_frsize

@@ -20,8 +20,9 @@ LARGE = Amount(10**15, 10**9)
 
 # Holds files that have no name until it is told to end; only the kernel knows of some of them.
 HOLDER = """
-import os, socket, sys
-folder, size, number, hide = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "hide"
+import mmap, os, socket, sys
+folder, size, number, way = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+hide = way == "hide"
 one, two = socket.socketpair()
 kept = []
 for count in range(number):
@@ -31,6 +32,9 @@ for count in range(number):
     if hide and count % 100 == 0:  # on their way from one end of a socket to the other
         one, two = socket.socketpair()
         kept.append((one, two))
+    if way == "map":  # a single page of it
+        kept.append(mmap.mmap(file, mmap.PAGESIZE))
+        os.close(file)
     if hide:
         socket.send_fds(one, [b"x"], [file])
         os.close(file)
@@ -123,12 +127,13 @@ def test_files_beyond_the_limit_end_an_agent(home: Path) -> None:
     assert guard.look() == "files-limit"
 
 
+@pytest.mark.parametrize("way", ["show", "map"])
 def test_files_without_a_name_count(
-    home: Path, holder: Callable[..., subprocess.Popen[bytes]]
+    home: Path, holder: Callable[..., subprocess.Popen[bytes]], way: str
 ) -> None:
     pids: list[int] = []
     guard = make_guard(home, Amount(10 * MB, 100), processes=lambda: pids)
-    pids.append(holder(home, 30 * MB, 3, "show").pid)
+    pids.append(holder(home, 30 * MB, 3, way).pid)
     assert guard.look() == "disk-limit"
     assert guard.used.files == 3
 

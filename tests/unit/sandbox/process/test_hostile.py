@@ -20,7 +20,12 @@ from pytest_mlebench.sandbox.process import landlock
 from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
-SLOW = {"fork-bomb", "many-files", "unlinked-files"}  # and the same for every user
+SLOW = {
+    "fork-bomb",
+    "many-files",
+    "unlinked-files",
+    "unlinked-mapped",
+}  # and the same for every user
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
