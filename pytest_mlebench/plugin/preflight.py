@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -78,6 +79,8 @@ def _hold(session: MleSession) -> BaseFileLock:
     folder = session.settings.run
     try:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):  # it is somebody else's, who has let us in
+            folder.path.chmod(0o700)
         lock = FileLock(folder.lock)
         lock.acquire(timeout=0)
     except Timeout:

@@ -193,6 +193,7 @@ def _adopt(competition: Competition, prepared: Path) -> Marker | None:
         return None
     marker = _marker(competition, prepared, "checksums", comparison.sums)
     try:
+        (prepared / "private").chmod(0o700)  # as if it had been made here
         marker.write(prepared)
     except OSError:
         logger.debug("%s is read-only: it will be verified again next time", prepared)

@@ -48,7 +48,11 @@ def test_a_finished_run_is_not_repeated_but_resumed(
     agent = f"--mle-agent={session.agent('counting', COUNTING.format(pause=0))}"
     session.run(agent, "--mle-run=mine", *TWO, "-k", "digits", *workers).assert_outcomes(passed=1)
     first = session.records("mine")
+    folder = session.path / "mle-runs/mine"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)
     result = session.run(agent, "--mle-run=mine", *TWO, *workers)
+    assert folder.stat().st_mode & 0o777 == 0o700, "what others could read is closed again"
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["resumes: 1 of 2 done already"])
     second = session.records("mine")

@@ -133,6 +133,7 @@ def prepared_elsewhere(tmp_path: Path, make_competition: MakeCompetition) -> str
     """Lay out a dataset as another program would: no marker; return its checksums."""
     prepared = Store(tmp_path / "data").ensure(make_competition()).public.parent
     (prepared / ".mlebench.json").unlink()
+    (prepared / "private").chmod(0o755)
     return checksums_of(prepared)
 
 
@@ -147,6 +148,7 @@ def test_data_without_a_marker_are_used_if_their_checksums_say_so(
     assert found.verified == "checksums"
     marker = json.loads((found.public.parent / ".mlebench.json").read_text())
     assert marker["verified"] == "checksums"
+    assert found.private.stat().st_mode & 0o777 == 0o700, "closed, as if it had been made here"
 
 
 def test_a_read_only_store_is_used_without_a_marker(
