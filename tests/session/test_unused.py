@@ -6,6 +6,7 @@ import pytest
 from plugin_session import Session
 
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "docker", "kaggle", "kagglesdk", "rich", "requests")
+HEAVY += ("aiohttp", "jinja2")
 
 CONFTEST = f"""
 import sys
