@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_mlebench.sandbox.redact import Mask
 
@@ -22,7 +22,10 @@ FILE = "transcripts.jsonl.gz"
 MAX_TEXT_BYTES = 1 << 20  # of a request, and of an answer
 MAX_FILE_BYTES = 256 << 20
 
+MAX_LINE_BYTES = 16 * MAX_TEXT_BYTES  # of two texts in JSON, where a letter has up to six bytes
+
 _CHUNK = 1 << 16
+_MAX_TIME = 1e11  # in seconds, a long way ahead
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,13 @@ class Transcript:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Transcript:
-        """Return the transcript that ``to_dict`` wrote."""
-        return cls(**data)
+        """Return the transcript that ``to_dict`` wrote; anything else is a TypeError."""
+        found = cls(**data)
+        texts = [found.upstream, found.model, found.method, found.path]
+        texts += [found.request, found.response]
+        if not all(isinstance(text, str) for text in texts) or not 0 <= found.time < _MAX_TIME:
+            raise TypeError("no transcript of ours")
+        return found
 
 
 class KeptText:
@@ -95,20 +103,29 @@ class TranscriptLog:
 def read_transcripts(folder: Path) -> Iterator[Transcript]:
     """Yield the transcripts of an attempt; one that a killed session left unfinished is none."""
     path = folder / FILE
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
+    if path.is_file() and not path.is_symlink():
+        with path.open("rb") as file:
+            yield from transcripts_in(file)
+
+
+def transcripts_in(file: BinaryIO) -> Iterator[Transcript]:
+    """Yield the transcripts of an open file, which may be anybody's: whatever is none ends them."""
+    try:
         for line in _members(file):
             yield Transcript.from_dict(json.loads(line))
+    except (ValueError, TypeError, KeyError, zlib.error, RecursionError):
+        return
 
 
-def _members(file: Any) -> Iterator[bytes]:
-    """Yield the content of each gzip member that is whole."""
+def _members(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of each gzip member that is whole and not too large."""
     rest = b""
     while rest or (rest := file.read(_CHUNK)):
-        member, content = zlib.decompressobj(wbits=31), []
+        member, content = zlib.decompressobj(wbits=31), bytearray()
         while rest and not member.eof:
-            content.append(member.decompress(rest))
-            rest = member.unused_data or file.read(_CHUNK)
+            content += member.decompress(rest, MAX_LINE_BYTES)
+            if len(content) > MAX_LINE_BYTES:
+                raise ValueError("larger than what is written")
+            rest = member.unused_data or member.unconsumed_tail or file.read(_CHUNK)
         if member.eof:
-            yield b"".join(content)
+            yield bytes(content)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.layout import PLAN
@@ -49,6 +50,16 @@ def run_folder(root: Path, name: str) -> Path:
     if not _is_plain(name) or path.is_symlink() or not (path / PLAN).is_file():
         raise FileNotFoundError(name)
     return path
+
+
+@contextmanager
+def opened_file(root: Path, parts: Sequence[str]) -> Iterator[BinaryIO]:
+    """Open a regular file below *root*; OSError if there is none."""
+    with _opened(root, parts) as handle:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise FileNotFoundError(parts[-1])
+        with os.fdopen(os.dup(handle), "rb") as file:
+            yield file
 
 
 def show(root: Path, parts: Sequence[str]) -> Shown:

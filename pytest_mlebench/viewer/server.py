@@ -23,11 +23,14 @@ from pytest_mlebench.reports.compare import compare, comparison_lines
 from pytest_mlebench.reports.page.page import fill, page_policy, render
 from pytest_mlebench.viewer.inside import show
 from pytest_mlebench.viewer.state import Runs, compared
+from pytest_mlebench.viewer.transcript_page import NAME as TRANSCRIPTS
+from pytest_mlebench.viewer.transcript_page import transcript_calls
 
 ADDRESS = "127.0.0.1"
 EVENTS_EVERY = 2.0  # seconds
 MAX_WATCHERS = 32  # pages that follow a run at the same time
 MAX_COMPARED = 12  # runs
+MAX_DIGITS = 10  # of the number of a call
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -120,6 +123,8 @@ class Viewer:
     async def _file(self, request: web.Request) -> web.Response:
         name, path = request.match_info["name"], request.match_info["path"]
         parts = [name, *path.rstrip("/").split("/")]
+        if parts[-1] == TRANSCRIPTS:
+            return await self._transcripts(parts, request.query.get("from", "1"))
         shown = await asyncio.to_thread(show, self.root, parts)
         if shown.names is not None:
             if not path.endswith("/"):
@@ -131,6 +136,12 @@ class Viewer:
         if not shown.is_whole:
             response.headers["X-Shown"] = f"{len(shown.data)} of {shown.size} bytes"
         return response
+
+    async def _transcripts(self, parts: list[str], first: str) -> web.Response:
+        number = int(first) if first.isdecimal() and len(first) < MAX_DIGITS else 1
+        calls, following = await asyncio.to_thread(transcript_calls, self.root, parts, number)
+        path = "/".join(parts)
+        return _page("transcript.html", path=path, calls=calls, following=following)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send how far a run is, as it changes, until it is over or nobody listens."""

@@ -15,6 +15,10 @@ from pytest_mlebench._plain_text import tail_lines
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.reports.results import Result
 
+LINKED = (
+    *("run.log", "submission.csv", "record.json", "artefacts", "snapshots"),
+    *("calls.jsonl", "transcripts.jsonl.gz"),
+)
 LOG_LINES, LOG_COLUMNS = 40, 200
 
 
@@ -49,8 +53,7 @@ def files(folder: AttemptFolder, beside: Path | None) -> list[tuple[str, str]]:
     """Return names and relative links of the files that a reader of the page may want."""
     if beside is None:
         return []
-    names = ("run.log", "submission.csv", "record.json", "artefacts", "snapshots", "calls.jsonl")
-    there = [name for name in names if _is_own(folder.path / name)]
+    there = [name for name in LINKED if _is_own(folder.path / name)]
     start = os.path.relpath(folder.path, beside)
     # the dot keeps a folder's name with a colon in it from being taken for a scheme
     return [(name, quote(f"./{Path(start, name).as_posix()}")) for name in there]

@@ -99,6 +99,25 @@ def test_transcripts_come_back_as_they_were_but_for_one_that_was_cut_off(tmp_pat
     assert list(read_transcripts(tmp_path)) == [transcript(n, "ü\n" * n) for n in range(3)]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no gzip at all",
+        gzip.compress(b"[1, 2]"),
+        gzip.compress(b'{"time": "noon"}'),
+        gzip.compress(bytes(64 << 20)),  # a bomb
+    ],
+)
+def test_a_file_of_somebody_elses_ends_where_it_makes_no_sense(
+    tmp_path: Path, content: bytes
+) -> None:
+    log = TranscriptLog(tmp_path)
+    log.write(transcript(1))
+    with (tmp_path / transcripts.FILE).open("ab") as file:
+        file.write(content)
+    assert list(read_transcripts(tmp_path)) == [transcript(1)]
+
+
 def test_transcripts_longer_than_a_read_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

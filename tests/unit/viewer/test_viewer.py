@@ -12,6 +12,7 @@ from attempt_folders import write_attempt, write_run
 from command_line import complaint
 from viewers import RunningViewer, serving
 
+from pytest_mlebench.gateway.transcripts import Transcript, TranscriptLog
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.medals import Medal
@@ -56,6 +57,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "linked").symlink_to(root / "first")
     (root / "first" / ".hidden").write_text(SECRET)
     os.mkfifo(attempt / "fifo")
+    log = TranscriptLog(attempt)
+    for number in range(201):
+        messages = [{"role": "user", "content": f"turn {n} {HOSTILE}"} for n in range(number + 1)]
+        answer = {"choices": [{"message": {"content": f"answer {number}"}}]}
+        texts = (json.dumps({"messages": messages}), json.dumps(answer))
+        log.write(Transcript(9.0, "up", "gpt-5", "POST", "/chat", 200, *texts, 1, 1))
     with (attempt / "big.log").open("wb") as file:
         file.truncate(5 * 10**9)  # a hole: five gigabytes that take no room
         file.seek(0, os.SEEK_END)
@@ -203,3 +210,22 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> N
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert complaint("view", tmp_path / "none").endswith("give the one of --mle-runs-dir")
     assert "--port must be from 0 to 65535" in complaint("view", tmp_path, "--port=70000")
+
+
+def test_transcripts_are_shown_decoded_and_escaped(viewer: RunningViewer) -> None:
+    place = f"/run/first/{DIGITS}/seed0/attempt1/transcripts.jsonl.gz"
+    report = viewer.get("/run/first/report.html").text
+    assert f'href="./{DIGITS}/seed0/attempt1/transcripts.jsonl.gz"' in report
+    answer = viewer.get(place)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert "1. 1970-01-01 00:00:09 UTC, gpt-5, status 200" in answer.text
+    assert answer.text.count("turn 0 ") == 1  # though every call has sent it again
+    assert "answer 199" in answer.text
+    assert "answer 200" not in answer.text
+    assert HOSTILE not in answer.text
+    assert "&lt;script&gt;" in answer.text
+    assert 'href="?from=201"' in answer.text
+    last = viewer.get(f"{place}?from=201").text
+    assert "answer 200" in last
+    assert "answer 199" not in last
+    assert viewer.get(f"{place}?from=x").text == answer.text
