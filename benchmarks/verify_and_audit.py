@@ -24,7 +24,7 @@ import reporting
 
 from pytest_mlebench.audit.audit_run import audit_run
 from pytest_mlebench.audit.bundle import write_bundle
-from pytest_mlebench.audit.verify import exit_status
+from pytest_mlebench.audit.claims import exit_status
 from pytest_mlebench.grade import grade_submission
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.store.store import Store

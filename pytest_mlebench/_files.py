@@ -1,4 +1,4 @@
-"""Files: atomic writes, which appear whole or not at all; paths as people write them; md5 sums."""
+"""Files: atomic writes, which appear whole or not at all; paths as people write them; sums."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ def md5(path: Path) -> str:
     """Return the md5 sum of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 sum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Digest:

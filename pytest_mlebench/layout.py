@@ -147,6 +147,11 @@ class RunFolder:
         return self.path / "audit.json"
 
     @property
+    def votes(self) -> Path:
+        """Return what a judge has answered, a line for each vote; it need not exist."""
+        return self.path / "judge.jsonl"
+
+    @property
     def lock(self) -> Path:
         """Return the lock that a session holds as long as it lives."""
         return self.path / ".session.lock"

@@ -90,6 +90,7 @@ class AttemptRecord:
     model_use: ModelUse | None = None  # None: nothing was counted
     snapshots: tuple[Snapshot, ...] = ()
     submission_head: tuple[str, ...] = ()  # the first lines of what was handed in
+    sums: Mapping[str, str] = field(default_factory=dict)  # of submission, code and logs
     extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
     superseded: bool = False  # another version of the agent ran anew in this one's place
 
@@ -129,6 +130,7 @@ class AttemptRecord:
             "model_use": None if self.model_use is None else self.model_use.to_dict(),
             "snapshots": [snapshot.to_dict() for snapshot in self.snapshots],
             "submission_head": list(self.submission_head),
+            "sums": dict(self.sums),
             "extra": dict(self.extra),
             "superseded": self.superseded,
         }
@@ -156,6 +158,7 @@ class AttemptRecord:
             model_use=None if model_use is None else ModelUse.from_dict(model_use),
             snapshots=tuple(Snapshot.from_dict(each) for each in data.get("snapshots", ())),
             submission_head=tuple(data.get("submission_head", ())),
+            sums=data.get("sums", {}),
             extra=data.get("extra", {}),
             superseded=data.get("superseded", False),
         )

@@ -38,6 +38,7 @@ from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox import Job, Recovering, Sandbox
+from pytest_mlebench.sandbox.kept_files import sums_of
 from pytest_mlebench.sandbox.redact import redact_text
 
 HEAD_LINES, HEAD_COLUMNS, HEAD_BYTES = 6, 160, 16 * 1024  # of a submission, for the report
@@ -266,7 +267,8 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
             ):
                 ending = attempt.sandbox.run(metered_job)
         head = _submission_head(run.submission, attempt.agent.secrets())
-        run.enter("collected", ending=ending, submission_head=head)
+        sums = sums_of(AttemptFolder(run.folder))
+        run.enter("collected", ending=ending, submission_head=head, sums=sums)
     except (InfrastructureError, OSError) as error:
         problem = _cannot_write(run.folder, error) if isinstance(error, OSError) else str(error)
         with contextlib.suppress(SandboxError):  # the disk that spoilt the attempt may not take it

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_mlebench._files import sha256
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.reports.results import Result
@@ -66,7 +67,7 @@ class AttemptFiles:
     def submission_digest(self) -> str | None:
         """Return the sha256 sum of the submission, if there is one."""
         path = self.folder.submission
-        return _digest(path) if _is_file(path) else None
+        return sha256(path) if _is_file(path) else None
 
     @property
     def sample(self) -> Path | None:
@@ -145,8 +146,3 @@ def _read(path: Path, bound: int) -> str:
         head = file.read(bound // 2)
         file.seek(-(bound // 2), 2)
         return (head + b"\n...\n" + file.read(bound // 2)).decode(errors="replace")
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

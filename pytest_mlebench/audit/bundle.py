@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import stat
 import tempfile
 import zipfile
@@ -31,13 +30,15 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.formats import json_file, markdown
 from pytest_mlebench.reports.json_table import json_table
 from pytest_mlebench.reports.report import Report
+from pytest_mlebench.sandbox.kept_files import CODE, kept_files, regular_files
 
 FORMAT = "pytest-mlebench bundle"
 SCHEMA = 1
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 CLAIMS, PAGE = "report.json", "disclosure.md"
 RUN = "run"
-CODE = "artefacts/code"
+KEPT_FILES = {"record.json", "submission.csv", "calls.jsonl"}  # also without logs: claims need them
+KEPT_FOLDERS = ("snapshots/", f"{CODE}/")
 
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same files always make the same bundle
 
@@ -97,7 +98,7 @@ def write_bundle(
     texts = {CLAIMS: json_file.render(report), PAGE: markdown.render(report)}
     files = dict(_files(RunFolder(run), logs=logs))
     taken = set(files.values())
-    left_out = tuple(str(p.relative_to(run)) for p in _regular_files(run) if p not in taken)
+    left_out = tuple(str(p.relative_to(run)) for p in regular_files(run) if p not in taken)
     with atomic_file(target) as temporary:
         return _write(temporary, files, texts, left_out, report.created, key)
 
@@ -124,12 +125,6 @@ def relative_report(report: Report, run: Path) -> Report:
         for result in report.results
     )
     return replace(report, results=tuple(results))
-
-
-def sha256(path: Path) -> str:
-    """Return the sha256 sum of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write(
@@ -182,7 +177,8 @@ def _info(name: str) -> zipfile.ZipInfo:
 
 def _files(run: RunFolder, *, logs: bool) -> Iterator[tuple[str, Path]]:
     """Yield the regular files of a run that belong into a bundle, by their names there."""
-    wanted: list[Path] = [run.plan, *(path for path in (run.audit,) if path.is_file())]
+    audit = (run.audit, run.votes) if logs else (run.audit,)
+    wanted: list[Path] = [run.plan, *(path for path in audit if path.is_file())]
     for seed in run.seeds():
         for attempt in seed.attempts():
             wanted += sorted(_of_attempt(attempt, logs=logs))
@@ -191,25 +187,9 @@ def _files(run: RunFolder, *, logs: bool) -> Iterator[tuple[str, Path]]:
 
 
 def _of_attempt(attempt: AttemptFolder, *, logs: bool) -> Iterator[Path]:
-    for path in _regular_files(attempt.path):
-        inside = path.relative_to(attempt.path).as_posix()
-        if inside.startswith((".", "home/")):  # scratch, and the workspace of one that runs
-            continue
-        kept = inside in {"record.json", "submission.csv"} or inside.startswith(
-            ("snapshots/", f"{CODE}/")
-        )
-        if logs or kept:
+    for name, path in kept_files(attempt):
+        if logs or name in KEPT_FILES or name.startswith(KEPT_FOLDERS):
             yield path
-
-
-def _regular_files(folder: Path) -> Iterator[Path]:
-    """Yield what is a file itself, below folders that are folders themselves."""
-    for root, folders, names in os.walk(folder, followlinks=False):
-        folders[:] = sorted(name for name in folders if not Path(root, name).is_symlink())
-        for name in sorted(names):
-            path = Path(root, name)
-            if stat.S_ISREG(path.lstat().st_mode):
-                yield path
 
 
 def _sum(data: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_mlebench.audit.attempt_files import AttemptFiles, Text, notebook_code
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.reports.findings import Finding
+from pytest_mlebench.reports.findings import Excerpt, Finding, Level
 
 FLAGGED = 0.60  # as in the paper on MLE-bench
 SHOWN = 0.40  # from which on a resemblance is noted
@@ -23,7 +23,7 @@ NOISE_TOKENS, GUARANTEED_TOKENS = 25, 30  # copydetect's own defaults: shorter m
 MIN_FINGERPRINTS = 40  # a code with fewer is too short to be anybody's own
 MAX_FILE_BYTES = 2 << 20
 MAX_RANGES = 4
-FOLDER = "kernels"  # of the notebooks of a competition, in the dataset store
+EXCERPT_LINES, EXCERPT_COLUMNS = 24, 120  # of each side, for a reader to judge by
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Match:
     source: str
     similarity: float
     ranges: tuple[tuple[int, int, int, int], ...]  # first and last line here, and there
+    excerpts: tuple[Excerpt, ...]  # the lines themselves, as many as one looks at
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -51,6 +52,7 @@ class Match:
         )
 
 
+@lru_cache(maxsize=8)  # each attempt of a competition asks for them
 def read_sources(folder: Path) -> tuple[CodeSource, ...]:
     """Return the notebooks and scripts in a folder."""
     paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in {".py", ".ipynb"})
@@ -67,9 +69,9 @@ def compare(attempt: AttemptFiles, sources: Sequence[CodeSource]) -> list[Findin
     best = max(matches, key=lambda match: match.similarity, default=None)
     if best is None or best.similarity < SHOWN:
         return []
-    level = "violation" if best.similarity >= FLAGGED else "info"
+    level: Level = "violation" if best.similarity >= FLAGGED else "info"
     what = f"{best.place} is {best.similarity:.0%} like {best.source}"
-    return [Finding("plagiarism", level, what, best.evidence)]  # type: ignore[arg-type]  # just above
+    return [Finding("plagiarism", level, what, best.evidence, best.excerpts)]
 
 
 def _matches(text: Text, sources: Iterable[CodeSource]) -> Iterator[Match]:
@@ -85,7 +87,11 @@ def _matches(text: Text, sources: Iterable[CodeSource]) -> Iterator[Match]:
         similarity = float(max(shares))
         if similarity >= SHOWN:
             ranges = _ranges(text.text, source.text, slices)
-            yield Match(text.place, source.name, similarity, ranges)
+            excerpts = tuple(
+                Excerpt(_excerpt(text.text, a, b), _excerpt(source.text, c, d))
+                for a, b, c, d in ranges
+            )
+            yield Match(text.place, source.name, similarity, ranges, excerpts)
 
 
 @lru_cache(maxsize=256)  # notebooks of a competition are compared with each of its attempts
@@ -107,6 +113,13 @@ def _ranges(mine: str, theirs: str, slices: Any) -> tuple[tuple[int, int, int, i
 
 def _lines(text: str, start: int, end: int) -> tuple[int, int]:
     return text.count("\n", 0, start) + 1, text.count("\n", 0, max(start, end - 1)) + 1
+
+
+def _excerpt(text: str, first: int, last: int) -> str:
+    """Return some lines of a text, numbered; of many or long ones the beginning."""
+    lines = text.split("\n")[first - 1 : min(last, first - 1 + EXCERPT_LINES)]
+    shown = [f"{number} {line[:EXCERPT_COLUMNS]}" for number, line in enumerate(lines, first)]
+    return "\n".join(shown if last < first + EXCERPT_LINES else [*shown, "…"])
 
 
 def _source_text(path: Path) -> str:

@@ -51,12 +51,12 @@ class Publication:
     missing: tuple[str, ...]
 
 
-def publication(report: Report, group: str, flagged: Iterable[str] = ()) -> Publication:
+def publication(report: Report, group: str) -> Publication:
     """Return what is to be published of a report under a group's name."""
     if not _NAME.fullmatch(group):
         raise ConfigError(f"--group must be letters, digits and ._-, given: {group!r}")
     report.require_one_agent("a publication")
-    missing = tuple(_missing(report, flagged))
+    missing = tuple(_missing(report))
     files = {
         f"runs/{name}/{name}_grading_report.json": json.dumps(report.to_reference(seed), indent=2)
         + "\n"
@@ -93,7 +93,7 @@ def refusal(found: Publication) -> str:
     return f"not fit to be published, --incomplete writes it with this list on its page:\n{listed}"
 
 
-def _missing(report: Report, flagged: Iterable[str]) -> Iterable[str]:
+def _missing(report: Report) -> Iterable[str]:
     seeds = len(report.seeds)
     if seeds < MIN_SEEDS:
         yield f"{seeds} seed{'s' if seeds != 1 else ''}, at least {MIN_SEEDS} are needed"
@@ -106,12 +106,24 @@ def _missing(report: Report, flagged: Iterable[str]) -> Iterable[str]:
     for result in report.results:
         if result.status in NOT_RUN:
             yield f"{result.competition} seed {result.seed}: {result.status}"
-    for attempt in flagged:
-        yield f"{attempt}: flagged by the audit"
+    yield from _audit_problems(report)
     said = dict(report.comparability.statements)
     for key in NEEDED:
         if key not in said:
             yield f"no {key} in agent.toml"
+
+
+def _audit_problems(report: Report) -> Iterable[str]:
+    """Yield the attempts that are flagged, and those that nobody has looked at."""
+    if report.audit is None:
+        yield "no audit, which pytest-mlebench audit RUN makes where the attempts are"
+        return
+    for attempt in report.audit.flagged:
+        yield f"{attempt.name}: flagged by the audit"
+    known = {attempt.key for attempt in report.audit.attempts}
+    for result in report.results:
+        if result.run is not None and result.key not in known:
+            yield f"{result.competition} seed {result.seed}: not audited"
 
 
 def _groups(report: Report, group: str) -> list[tuple[int, str]]:

@@ -18,12 +18,12 @@ RULES = "E4,E7,E9,F,B,SIM,UP"  # errors, unused names, likely bugs, needless cod
 RUFF_SECONDS = 30
 
 
-def figures(attempt: AttemptFiles) -> dict[str, Any]:
+def figures(attempt: AttemptFiles, *, ruff: bool = True) -> dict[str, Any]:
     """Return size, style, comments and completeness of the code that was kept."""
     python = [text for text in attempt.code if text.place.endswith((".py", ".ipynb"))]
     lines = sum(_lines(text.text) for text in attempt.code)
     documented, functions = _docstrings(python)
-    findings = _ruff(python) if lines else None
+    findings = _ruff(python) if lines and ruff else None
     found = {
         "files": len(attempt.code),
         "lines": lines,

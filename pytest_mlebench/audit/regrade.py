@@ -6,17 +6,21 @@ import json
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench import __version__
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import MlebenchError
 from pytest_mlebench.grade import Grade, grade_submission
 from pytest_mlebench.registry import Registry
+
+if TYPE_CHECKING:
+    from pytest_mlebench.grade import Scorer
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Task:
     submission: Path
     store: Path
     roots: tuple[Path, ...]
+    score: Scorer
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,21 @@ def regrade(
 
 
 def _all(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
+    """Grade side by side; if a process is lost, what it left is graded in one by itself each."""
     if jobs <= 1:
         yield from map(_grade, tasks)
         return
+    rest = {task.key: task for task in tasks}
+    try:
+        for found in _pooled(tasks, jobs):
+            del rest[found.key]
+            yield found
+    except BrokenProcessPool:
+        for task in list(rest.values()):
+            yield _alone(task)
+
+
+def _pooled(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
     # fork: a worker that starts anew would load pandas before its first grade
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
@@ -97,12 +114,22 @@ def _all(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
             yield future.result()
 
 
+def _alone(task: Task) -> Regraded:
+    try:
+        return next(_pooled([task], 1))
+    except BrokenProcessPool:
+        problem = "the process that graded it was killed: try again, perhaps with fewer --jobs"
+        return Regraded(task.key, None, problem)
+
+
 def _grade(task: Task) -> Regraded:
     try:
         dataset = _dataset(task.competition, task.store, task.roots)
         if isinstance(dataset, str):
             return Regraded(task.key, None, dataset)
-        grade = grade_submission(dataset.competition, task.submission, dataset.private)
+        grade = grade_submission(
+            dataset.competition, task.submission, dataset.private, score=task.score
+        )
     except (MlebenchError, OSError) as error:
         return Regraded(task.key, None, str(error))
     return Regraded(task.key, grade)

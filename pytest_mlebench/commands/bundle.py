@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_mlebench._files import sha256
 from pytest_mlebench._units import show_size
-from pytest_mlebench.audit.bundle import sha256, write_bundle
+from pytest_mlebench.audit.bundle import write_bundle
 from pytest_mlebench.commands.shared import add_competitions_option, registry_of, say
 from pytest_mlebench.errors import ConfigError
 

@@ -32,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Publish."""
     report = Report.load(args.run, registry_of(args))
-    flagged = [] if report.audit is None else [each.name for each in report.audit.flagged]
-    found = publication(report, args.group, flagged)
+    found = publication(report, args.group)
     if found.missing and not args.incomplete:
         raise ConfigError(refusal(found))
     for path in write_publication(found, args.output):

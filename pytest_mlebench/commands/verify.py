@@ -1,4 +1,4 @@
-"""Verify a bundle: hashes, signature, every score graded anew, rates, conditions.
+"""Verify a bundle: hashes, signature, every score graded anew, rates, conditions, texts, audit.
 
 A verdict is printed for every claim. The exit status is 0 only if all of them hold, 1 if one fails,
 3 if some could not be checked, such as scores whose data are not prepared here. What was
@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 
 from pytest_mlebench._plain_text import one_line
-from pytest_mlebench.audit.verify import Request, exit_status, verify
+from pytest_mlebench.attempts.grading_process import score_apart
+from pytest_mlebench.audit.claims import exit_status
+from pytest_mlebench.audit.verify import Request, verify
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,
@@ -52,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         bundle=args.bundle,
         registry=registry_of(args),
         store=store_folder(args),
+        score=score_apart,
         jobs=args.jobs,
         signers=args.signers,
         signer=args.signer,

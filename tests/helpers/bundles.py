@@ -12,14 +12,20 @@ from pathlib import Path
 from attempt_folders import AGENT, write_attempt, write_run
 from reporting import write_competition, write_submission
 
+from pytest_mlebench.attempts.grading_process import score_apart
 from pytest_mlebench.attempts.record import Conditions
+from pytest_mlebench.audit.audit_run import AttemptCheck, audit_run
 from pytest_mlebench.audit.bundle import MANIFEST, Manifest, _add
-from pytest_mlebench.audit.verify import Claim, Request, verify
+from pytest_mlebench.audit.claims import Claim
+from pytest_mlebench.audit.verify import Request, verify
 from pytest_mlebench.grade import Snapshot, grade_submission
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import Audit
+from pytest_mlebench.reports.report import Report
+from pytest_mlebench.sandbox.kept_files import sums_of
 from pytest_mlebench.store.store import Store
 
 Edit = Callable[[dict[str, bytes]], object]
@@ -35,8 +41,13 @@ class GradedRun:
 
     def verify(self, bundle: Path, **changes: object) -> list[Claim]:
         """Verify a bundle with the data at hand."""
-        request = Request(bundle, self.registry, self.store)
+        request = Request(bundle, self.registry, self.store, score_apart)
         return verify(replace(request, **changes))  # type: ignore[arg-type]
+
+    def audit(self, *further: AttemptCheck) -> Audit:
+        """Audit the run with the data at hand."""
+        results = Report.from_run(self.path, self.registry).results
+        return audit_run(self.path, results, self.registry, self.store, further=further)
 
 
 def graded_run(folder: Path, errors: tuple[float, ...] = (0.5, 2.5)) -> GradedRun:
@@ -65,6 +76,7 @@ def graded_run(folder: Path, errors: tuple[float, ...] = (0.5, 2.5)) -> GradedRu
             grade=grade,
             conditions=conditions,
             snapshots=(snapshot.graded(kept),),
+            sums=sums_of(attempt),
         )
     return GradedRun(run.path, registry, store.root)
 

@@ -12,6 +12,13 @@ from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.attempt_facts import AttemptFacts
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import (
+    AttemptFindings,
+    Audit,
+    CheckFindings,
+    Excerpt,
+    Finding,
+)
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
 
@@ -71,7 +78,11 @@ def hostile_report(folder: Path) -> Report:
         Result("javascript:alert(1)", 0, "error", error=HOSTILE, agent=HOSTILE),
     ]
     disclosure = Disclosure(agent=HOSTILE, agent_version=HOSTILE, notes=(HOSTILE,))
-    return Report.of(results, registry=Registry(), disclosure=disclosure)
+    report = Report.of(results, registry=Registry(), disclosure=disclosure)
+    sides = (Excerpt(f"1 {HOSTILE}\n2 here", f"7 {HOSTILE}\n8 there"),)
+    finding = Finding("plagiarism", "violation", HOSTILE, (HOSTILE, HOSTILE), sides)
+    check = CheckFindings("notebooks", "", (finding,))
+    return replace(report, audit=Audit((AttemptFindings(results[0].key, "", (check,)),), "1"))
 
 
 def _failed(result: Result) -> Result:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.reports.costs import costs_of
+from pytest_mlebench.reports.findings import AttemptFindings
 from pytest_mlebench.reports.results import Result
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ COLUMNS = (
     "lost_usd",
     "gpus",
     "gpu_hours",
+    "audit",
+    "findings",
 )
 
 
@@ -59,8 +62,9 @@ def render(report: Report, folder: Path | None = None) -> str:
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
+    audited = {} if report.audit is None else {each.key: each for each in report.audit.attempts}
     for result in report.results:
-        writer.writerow(_row(result, report))
+        writer.writerow(_row(result, report) | _audit(audited.get(result.key)))
     return out.getvalue()
 
 
@@ -88,6 +92,15 @@ def _row(result: Result, report: Report) -> dict[str, object]:
         **_costs(result),
     }
     return {name: str(v).lower() if isinstance(v, bool) else v for name, v in row.items()}
+
+
+def _audit(found: AttemptFindings | None) -> dict[str, object]:
+    """Return the gravest level of an attempt's findings; an empty cell is one nobody looked at."""
+    if found is None:
+        return {}
+    grave = [finding.what for finding in found.findings if finding.level != "info"]
+    level = found.level if found.findings else "nothing"
+    return {"audit": level, "findings": _harmless("; ".join(grave))}
 
 
 def _costs(result: Result) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,14 @@ import pytest
 from bundles import GradedRun, graded_run
 from command_line import cli
 
+from pytest_mlebench.audit import audit_run
 from pytest_mlebench.audit.attempt_files import AttemptFiles, notebook_code
-from pytest_mlebench.audit.audit_run import audit_run
 from pytest_mlebench.audit.facts import look, twins
 from pytest_mlebench.audit.quality import figures
 from pytest_mlebench.competition import KnownIssue
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import AttemptFolder
-from pytest_mlebench.reports.findings import Audit, Finding, audit_lines, read_audit, violations
+from pytest_mlebench.reports.findings import Finding, audit_lines, read_audit, violations
 from pytest_mlebench.reports.report import Report
 
 
@@ -209,16 +210,11 @@ def _cheat(run: GradedRun) -> None:
     (code / "main.py").write_text(f"ANSWERS = {{{table}}}\n")
 
 
-def _audit(run: GradedRun) -> Audit:
-    report = Report.from_run(run.path, run.registry)
-    return audit_run(run.path, report.results, run.registry, run.store)
-
-
 def test_flagged_attempts_count_as_no_medal_in_a_second_rate(
     run: GradedRun, tmp_path: Path
 ) -> None:
     _cheat(run)
-    audit = _audit(run)
+    audit = run.audit()
     assert [each.name for each in audit.flagged] == ["tiny seed 0"]
     assert violations(audit) == [
         "tiny seed 0: artefacts/code/main.py has 20 of 20 test ids literally (100%) "
@@ -233,21 +229,35 @@ def test_flagged_attempts_count_as_no_medal_in_a_second_rate(
     report.write(tmp_path / "r.md")
     assert "tiny seed 0 | violation | artefacts" in (tmp_path / "r.md").read_text()
     assert max(map(len, audit_lines(audit))) <= 80
+    report.write(tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open() as file:
+        rows = [(row["audit"], row["findings"]) for row in csv.DictReader(file)]
+    assert rows == [
+        ("violation", "artefacts/code/main.py has 20 of 20 test ids literally (100%)"),
+        ("nothing", ""),
+    ]
 
 
 def test_what_was_looked_at_is_not_looked_at_again(
     run: GradedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = _audit(run)
+    first = run.audit()
     looked: list[str] = []
-    monkeypatch.setattr(
-        "pytest_mlebench.audit.audit_run.look", lambda each: looked.append(each.digest) or []
-    )
-    assert _audit(run) == first
+    facts = replace(audit_run._FACTS, run=lambda each: looked.append(each.digest) or [])
+    monkeypatch.setattr(audit_run, "_FACTS", facts)
+    assert run.audit() == first
     assert looked == []
     _cheat(run)
-    _audit(run)
+    run.audit()
     assert len(looked) == 1
+
+
+def test_data_that_arrive_later_are_looked_at(run: GradedRun) -> None:
+    _cheat(run)
+    results = Report.from_run(run.path, run.registry).results
+    empty = run.path.parent / "empty"
+    assert audit_run.audit_run(run.path, results, run.registry, empty).flagged == []
+    assert [each.name for each in run.audit().flagged] == ["tiny seed 0"]
 
 
 def test_a_damaged_audit_is_named(tmp_path: Path) -> None:

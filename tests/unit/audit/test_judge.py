@@ -14,11 +14,13 @@ from command_line import cli, complaint
 from endpoint_server import EndpointServer, Fault, Json, serving
 
 from pytest_mlebench.audit.attempt_files import AttemptFiles
-from pytest_mlebench.audit.audit_run import FurtherCheck, audit_run, files_of
-from pytest_mlebench.audit.judge import MAX_CHUNKS, QUESTIONS, Judge
+from pytest_mlebench.audit.audit_run import files_of
+from pytest_mlebench.audit.judge import MAX_PARTS, QUESTIONS, Judge
 from pytest_mlebench.audit.model_endpoint import Endpoint
+from pytest_mlebench.audit.votes import VoteLog
 from pytest_mlebench.errors import ConfigError, InfrastructureError
-from pytest_mlebench.reports.findings import Audit, audit_lines
+from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.reports.findings import audit_lines
 from pytest_mlebench.reports.report import Report
 
 Reply = Callable[[str, str], Any]  # of the instructions and the evidence
@@ -73,8 +75,9 @@ def _attempt(run: GradedRun, log: str) -> AttemptFiles:
     return files_of(report.results, run.registry, run.store)[0]
 
 
-def _judge(server: JudgeServer, votes: int = 1) -> Judge:
-    return Judge(Endpoint(server.endpoint.url, "m", sleep=lambda seconds: None, tries=2), votes)
+def _judge(server: JudgeServer, votes: int = 1, run: GradedRun | None = None) -> Judge:
+    endpoint = Endpoint(server.endpoint.url, "m", sleep=lambda seconds: None, tries=2)
+    return Judge(endpoint, votes, VoteLog(None if run is None else RunFolder(run.path).votes))
 
 
 def test_an_innocent_attempt_has_no_finding(run: GradedRun, server: JudgeServer) -> None:
@@ -91,7 +94,7 @@ def test_a_violation_comes_with_its_quotation_and_place(
     (found,) = _judge(server)(_attempt(run, f"start\n{GUILTY}\n"))
     assert (found.check, found.level) == ("judge", "violation")
     assert found.what == "the judge sees a violation (answers): it says so"
-    assert found.evidence == (f"run.log:1: {GUILTY}",)
+    assert found.evidence == (f"run.log:2: {GUILTY}",)
 
 
 def test_the_log_is_evidence_between_marks_that_nobody_can_guess(
@@ -165,33 +168,60 @@ def test_long_logs_are_read_in_parts_that_overlap(run: GradedRun, server: JudgeS
 def test_what_is_too_long_to_be_read_is_undecided(run: GradedRun, server: JudgeServer) -> None:
     attempt = _attempt(run, "epoch of many\n" * 80_000)
     (found,) = _judge(server)(attempt)
-    assert found.what.startswith(f"undecided (length): the judge read {MAX_CHUNKS} of ")
+    assert found.what.startswith(f"undecided (length): the judge read {MAX_PARTS} of ")
 
 
-def _audit(run: GradedRun, judge: Judge) -> Audit:
-    report = Report.from_run(run.path, run.registry)
-    check = FurtherCheck("judge-m-1", judge, judge.facts)
-    return audit_run(run.path, report.results, run.registry, run.store, further=[check])
-
-
-def test_an_interrupted_audit_continues_and_adds_up_what_was_used(
+def test_an_interrupted_audit_continues_with_the_vote_it_was_at(
     tmp_path: Path, server: JudgeServer
 ) -> None:
     run = graded_run(tmp_path, (0.5, 2.5))
     per_attempt = 2 * len(QUESTIONS)
-    server.endpoint.faults = [*[None] * per_attempt, Fault(503), Fault(503)]
+    asked = per_attempt + 3  # the first attempt, and a part of the second
+    server.endpoint.faults = [*[None] * asked, Fault(503), Fault(503)]
     with pytest.raises(InfrastructureError, match=r"does not answer \(status 503\)"):
-        _audit(run, _judge(server))
+        run.audit(_judge(server, run=run).check)
     server.endpoint.seen.clear()
-    audit = _audit(run, _judge(server))
-    assert len(server.endpoint.seen) == per_attempt
-    assert audit.judge["calls"] == 2 * per_attempt
-    assert _audit(run, _judge(server)) == audit
+    with (run.path / "judge.jsonl").open("a") as log:
+        log.write('{"model": "m", "ke')  # a kill in the middle of a line
+    audit = run.audit(_judge(server, run=run).check)
+    both = per_attempt + len(QUESTIONS)  # their logs differ; the same code is judged once
+    assert len(server.endpoint.seen) == both - asked
+    assert audit.judges[0]["calls"] == both
+    assert run.audit(_judge(server, run=run).check) == audit
+
+
+def test_what_a_judge_found_and_took_outlasts_other_audits(
+    run: GradedRun, server: JudgeServer
+) -> None:
+    _attempt(run, GUILTY)
+    judged = run.audit(_judge(server, run=run).check)
+    assert [finding.check for finding in judged.flagged[0].findings] == ["judge"]
+    assert run.audit() == judged
+    log = VoteLog(RunFolder(run.path).votes)
+    log.begin_anew()
+    endpoint = Endpoint(server.endpoint.url, "m")
+    again = run.audit(Judge(endpoint, 1, log).check)
+    assert again == judged  # the same inputs
+    RunFolder(run.path).audit.unlink()
+    again = run.audit(Judge(endpoint, 1, VoteLog(RunFolder(run.path).votes)).check)
+    assert again.judges[0]["calls"] == 2 * judged.judges[0]["calls"]
+    assert again.flagged[0].findings == judged.flagged[0].findings
+
+
+def test_a_quotation_from_another_place_is_discarded(run: GradedRun, server: JudgeServer) -> None:
+    place = "artefacts/code/main.py"
+    server.reply = lambda system, user: attentive(system, user) | {"place": place}
+    found = _judge(server)(_attempt(run, f"start\n{GUILTY}\n"))
+    assert [finding.what.split(":")[0] for finding in found] == ["undecided (answers)"]
+    place = "run.log:1"
+    wrapped = f"{GUILTY.replace(' ', chr(10), 1)}\n"
+    (proved,) = _judge(server)(_attempt(run, f"start\n\n\n{wrapped}{GUILTY}\n"))
+    assert proved.evidence == (f"run.log:4: {GUILTY}",)
 
 
 def test_undecided_questions_are_counted(run: GradedRun, server: JudgeServer) -> None:
     server.reply = lambda system, user: "perhaps"
-    lines = audit_lines(_audit(run, _judge(server)))
+    lines = audit_lines(run.audit(_judge(server, run=run).check))
     assert f"the judge left {len(QUESTIONS)} questions undecided" in lines
 
 
@@ -203,7 +233,8 @@ def test_the_command_asks_the_judge(run: GradedRun, server: JudgeServer) -> None
     assert (done.returncode, done.stderr) == (0, "")
     assert "violation: the judge sees a violation (answers)" in " ".join(done.stdout.split())
     assert {each["key"] for each in server.endpoint.seen} == {"Bearer sk-judge"}
-    assert "sk-judge" not in (run.path / "audit.json").read_text()
+    written = (run.path / "audit.json").read_text() + (run.path / "judge.jsonl").read_text()
+    assert "sk-judge" not in written
     assert "--judge-url and --judge-model go together" in complaint(*asked)
     with pytest.raises(ConfigError, match="--judge-votes must be an odd number"):
         _judge(server, votes=2)

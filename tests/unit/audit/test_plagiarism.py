@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from command_line import cli, complaint
 
 from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.audit_run import files_of
+from pytest_mlebench.audit.comparisons import notebook_check, others_work, run_check
 from pytest_mlebench.audit.plagiarism import CodeSource, compare, notebook_text, read_sources
+from pytest_mlebench.reports.findings import read_audit
 from pytest_mlebench.reports.report import Report
 
 ROOT = Path(__file__).parents[3] / "pytest_mlebench" / "agents" / "baseline"
@@ -54,6 +57,14 @@ def test_a_copy_is_flagged_with_the_lines_of_both_sides(run: GradedRun, change: 
     assert re.fullmatch(r"artefacts/code/main.py is \d+% like winner.ipynb", found.what)
     place = r"artefacts/code/main\.py:\d+-\d+ is like winner\.ipynb:\d+-\d+"
     assert re.fullmatch(place, found.evidence[0])
+    lines = re.fullmatch(r".*main\.py:(\d+)-\d+ is like winner\.ipynb:(\d+)-\d+", found.evidence[0])
+    assert lines is not None
+    excerpt = found.excerpts[0]
+    first = change(WORK).splitlines()[int(lines[1]) - 1]
+    assert excerpt.here.startswith(f"{lines[1]} {first[:60]}")
+    assert excerpt.there.startswith(f"{lines[2]} ")
+    assert max(map(len, excerpt.there.splitlines())) <= 130
+    assert len(excerpt.there.splitlines()) <= 25
 
 
 def test_code_of_ones_own_is_not_accused(run: GradedRun) -> None:
@@ -86,6 +97,18 @@ def test_notebooks_of_every_version_are_read() -> None:
     assert notebook_text("no notebook") == ""
 
 
+def _where(run: GradedRun) -> tuple[object, ...]:
+    return ("--competitions", run.registry.roots[1], "--data-dir", run.store)
+
+
+def _checks(run: GradedRun) -> dict[str, list[str]]:
+    """Return what audit.json has of the first attempt, by the first word of the check."""
+    audit = read_audit(run.path / "audit.json")
+    assert audit is not None
+    checks = audit.attempts[0].checks
+    return {check.name.split()[0]: [f.what for f in check.findings] for check in checks}
+
+
 def test_the_command_compares_with_notebooks_and_other_runs(run: GradedRun, tmp_path: Path) -> None:
     _attempt(run, WORK)
     folder = tmp_path / "notebooks" / "tiny"
@@ -93,12 +116,82 @@ def test_the_command_compares_with_notebooks_and_other_runs(run: GradedRun, tmp_
     (folder / "winner.py").write_text(WORK)
     (folder / "link.py").symlink_to("/etc/passwd")
     assert [source.name for source in read_sources(folder)] == ["winner.py"]
-    where = ("--competitions", run.registry.roots[1], "--data-dir", run.store)
+    where = _where(run)
     done = cli("audit", run.path, *where, "--notebooks", folder.parent, "--fail-on", "violation")
     assert done.returncode == 1
-    assert "main.py is 100% like winner.py" in done.stdout
+    copied = ["artefacts/code/main.py is 100% like winner.py"]
+    assert _checks(run)["notebooks"] == copied
     other = graded_run(tmp_path / "other", (0.5,))
     _attempt(other, WORK)
     done = cli("audit", run.path, *where, "--against", other.path)
     assert "is 100% like run mine seed 0" in " ".join(done.stdout.split())
+    assert "submission is byte for byte that of run mine" in " ".join(done.stdout.split())
+    assert _checks(run)["notebooks"] == copied  # what was found stays found
+    done = cli("audit", run.path, *where, "--fail-on", "violation")
+    assert done.returncode == 1
     assert "must be another run" in complaint("audit", run.path, *where, "--against", run.path)
+
+
+def test_notebooks_that_arrive_later_are_compared(run: GradedRun, tmp_path: Path) -> None:
+    _attempt(run, WORK)
+    folder = tmp_path / "notebooks" / "tiny"
+    assert "must be a directory, given" in complaint(
+        "audit", run.path, *_where(run), "--notebooks", folder.parent
+    )
+    folder.mkdir(parents=True)
+    assert "competition of the run: tiny" in complaint(
+        "audit", run.path, *_where(run), "--notebooks", folder.parent
+    )
+    assert "kernels tiny --fetch" in complaint("audit", run.path, *_where(run), "--notebooks")
+    check = notebook_check("here", lambda name: folder)
+    first = run.audit(check).attempts[0].findings
+    assert [finding.what for finding in first] == [
+        "no notebooks of tiny were there to compare with"
+    ]
+    (folder / "winner.py").write_text(WORK)
+    read_sources.cache_clear()  # as in the next process
+    assert [each.name for each in run.audit(check).flagged] == ["tiny seed 0"]
+
+
+def test_other_agents_of_the_same_run_are_compared(run: GradedRun) -> None:
+    mine = _attempt(run, WORK)
+    others = [
+        replace(others_work(mine, ""), agent=agent, name=f"{agent} seed 0", submission=None)
+        for agent in ("mine", "yours")
+    ]
+    (found,) = run_check("other agents", others, within=True).run(mine)
+    assert found.level == "violation"
+    assert run_check("other agents", others[:1], within=True).run(mine) == []
+
+
+def test_findings_in_files_that_have_changed_are_reported_as_lost(run: GradedRun) -> None:
+    mine = _attempt(run, WORK)
+    run.audit(run_check("run x", [others_work(mine, "other")]))
+    _attempt(run, OTHER)
+    done = cli("audit", run.path, *_where(run))
+    assert done.stderr == "tiny seed 0: its files have changed, ask again for: against run x\n"
+    assert "against" not in _checks(run)
+
+
+def test_audits_of_the_first_schema_are_read_and_keep_what_was_found(run: GradedRun) -> None:
+    attempt = _attempt(run, WORK)
+    copied = {"check": "plagiarism", "level": "violation", "what": "a copy", "evidence": ["x"]}
+    noted = {"check": "models", "level": "info", "what": "of an older version", "evidence": []}
+    data = {
+        "format": "pytest-mlebench audit",
+        "schema": 1,
+        "plugin_version": "0.1",
+        "judge": {"model": "m", "calls": 3},
+        "attempts": [
+            {
+                **attempt.result.key.to_dict(),
+                "digest": f"{attempt.digest} code-1234",
+                "findings": [noted, copied],
+                "figures": {},
+            }
+        ],
+    }
+    (run.path / "audit.json").write_text(json.dumps(data))
+    audit = run.audit()
+    assert [finding.what for finding in audit.attempts[0].findings] == ["a copy"]
+    assert audit.judges == ({"model": "m", "calls": 3},)

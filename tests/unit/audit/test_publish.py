@@ -25,6 +25,7 @@ from pytest_mlebench.audit.publish import (
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import AttemptFindings, Audit, CheckFindings, Finding
 from pytest_mlebench.reports.report import Report
 
 SAID = Disclosure(
@@ -38,7 +39,14 @@ SAID = Disclosure(
 
 def _whole(**changes: Any) -> Report:
     report = Report.from_reference(REAL_REPORTS)
-    return replace(report, disclosure=replace(SAID, **changes))
+    return _audited(replace(report, disclosure=replace(SAID, **changes)))
+
+
+def _audited(report: Report, *flagged: AttemptFindings) -> Report:
+    """Return a report in which everything but what is flagged was found innocent."""
+    known = {each.key for each in flagged}
+    innocent = [AttemptFindings(r.key, "") for r in report.results if r.key not in known]
+    return replace(report, audit=Audit((*flagged, *innocent), "1"))
 
 
 def _aggregated(folder: Path, split: tuple[str, ...]) -> str:
@@ -78,12 +86,18 @@ def test_everything_that_is_missing_is_listed() -> None:
     lost = replace(errored(results[0].competition, 1), agent=results[0].agent)
     results = [r for r in results if r.key != lost.key]
     report = Report.of([*results, lost], registry=Registry(), disclosure=report.disclosure)
-    found = publication(report, "mine", flagged=["leaf-classification seed 0"])
+    violation = CheckFindings("facts", "", (Finding("labels", "violation", "by hand"),))
+    flagged = AttemptFindings(results[0].key, "", (violation,))
+    report = _audited(report, flagged)
+    assert report.audit is not None
+    kept = [each for each in report.audit.attempts if each.key != results[1].key]
+    found = publication(replace(report, audit=Audit(tuple(kept), "1")), "mine")
     assert found.missing == (
         "2 seeds, at least 3 are needed",
         "medium: 1 of 38 competitions are missing",
         f"{lost.competition} seed 1: error",
-        "leaf-classification seed 0: flagged by the audit",
+        f"{flagged.name}: flagged by the audit",
+        f"{results[1].competition} seed {results[1].seed}: not audited",
         "no llms in agent.toml",
         "no statement in agent.toml",
     )
@@ -94,7 +108,7 @@ def test_everything_that_is_missing_is_listed() -> None:
 
 def test_splits_that_were_not_run_are_not_available() -> None:
     registry = Registry()
-    report = _whole().only(registry.split("low"), registry)
+    report = _audited(_whole().only(registry.split("low"), registry))
     found = publication(report, "mine")
     assert found.missing == ()
     assert "| 62.12 ± 1.52 | N/A | N/A | N/A |" in found.files[ROW]
@@ -128,4 +142,6 @@ def test_the_command_refuses_and_writes_what_is_incomplete(tmp_path: Path) -> No
     done = cli(*arguments, "--incomplete")
     assert done.returncode == 0
     assert "missing: no llms in agent.toml" in done.stdout
+    assert "missing: no audit, which pytest-mlebench audit RUN makes" in done.stdout
+    assert "no audit, which" in (out / "disclosure.md").read_text()
     assert (out / "runs" / "famou_3" / "famou_3_grading_report.json").is_file()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import stat
 import subprocess
 import zipfile
@@ -14,9 +16,13 @@ import pytest
 from bundles import Edit, GradedRun, edit_json, graded_run, tampered
 from command_line import cli, complaint
 
+from pytest_mlebench.archives import entries
 from pytest_mlebench.audit.bundle import MANIFEST, write_bundle
-from pytest_mlebench.audit.verify import Claim, exit_status
+from pytest_mlebench.audit.claims import Claim, exit_status
+from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.layout import AttemptFolder
+from pytest_mlebench.sandbox.kept_files import sums_of
 
 RECORD = "run/tiny/seed1/attempt1/record.json"
 SNAPSHOTS = "tiny seed 1 snapshots"
@@ -33,6 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> GradedRun:
 def bundle(run: GradedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return its bundle."""
     path = tmp_path_factory.mktemp("bundle") / "b.zip"
+    run.audit()
     write_bundle(run.path, path, run.registry)
     return path
 
@@ -52,9 +59,10 @@ def test_an_honest_bundle_holds(run: GradedRun, bundle: Path) -> None:
     claims = run.verify(bundle)
     assert {claim.name: claim.verdict for claim in claims} == dict.fromkeys(
         (
-            *("manifest", "files", "signature", "attempts", "records"),
+            *("manifest", "files", "signature", "attempts", "kept files", "records"),
+            *("report", "disclosure"),
             *("tiny seed 0", "tiny seed 0 snapshots", "tiny seed 1", "tiny seed 1 snapshots"),
-            *("rates", "conditions"),
+            *("rates", "conditions", "audit"),
         ),
         "holds",
     )
@@ -135,6 +143,30 @@ def _other_conditions(data: Any) -> None:
     data["comparability"]["reasons"] = []
 
 
+def _other_page(files: dict[str, bytes]) -> None:
+    files["disclosure.md"] = files["disclosure.md"].replace(b"bronze", b"silver", 1)
+
+
+def _other_disclosure(data: Any) -> None:
+    data["disclosure"] |= {"agent": "another", "llms": ["gpt-9"], "hardware": {"cpu": "big"}}
+
+
+def _no_costs(data: Any) -> None:
+    data |= {"costs": None, "curves": None}
+
+
+def _clean_rate(data: Any) -> None:
+    data["any_medal_without_flagged"] = {"custom": {"mean": 100.0}}
+
+
+def _no_audit_at_all(files: dict[str, bytes]) -> None:
+    del files["run/audit.json"]
+
+
+def _other_text(name: str) -> Edit:
+    return lambda files: files.__setitem__(f"run/tiny/seed0/attempt1/{name}", b"print('best')\n")
+
+
 @pytest.mark.parametrize(
     ("edit", "claim", "words"),
     [
@@ -147,6 +179,23 @@ def _other_conditions(data: Any) -> None:
         (edit_json(RECORD, _kept_elsewhere), SNAPSHOTS, "../submi is not there"),
         (edit_json("report.json", _better_rates), "rates", "other rates for mine custom"),
         (edit_json("report.json", _other_conditions), "conditions", "the records say: not"),
+        (_other_page, "disclosure", "the run gives another: its text"),
+        (lambda files: files.pop("disclosure.md"), "disclosure", "the run gives another"),
+        (
+            edit_json("report.json", _other_disclosure),
+            *("report", "disclosure.agent, disclosure.hardware, disclosure.llms"),
+        ),
+        (edit_json("report.json", _no_costs), "report", "the run gives another: costs, curves"),
+        (edit_json("report.json", lambda data: data.update(x=1)), "report", "another: x"),
+        (edit_json("report.json", lambda data: data.update(audit=None)), "report", "audit"),
+        (edit_json("report.json", _clean_rate), "report", "any_medal_without_flagged.custom"),
+        (edit_json("report.json", lambda data: data), "report", "another: its layout"),
+        (_no_audit_at_all, "report", "the run gives another: audit"),
+        (edit_json("run/audit.json", lambda data: data.clear()), "records", "cannot be read"),
+        (edit_json("run/audit.json", lambda data: data.update(attempts=[])), "report", "audit"),
+        (_other_text("artefacts/code/main.py"), "kept files", "code of tiny/seed0/attempt1"),
+        (_other_text("run.log"), "kept files", "not what was collected: logs of tiny/seed0"),
+        (_other_text("egress.jsonl"), "kept files", "not what was collected: logs of tiny/seed0"),
         (edit_json(RECORD, lambda data: data.clear()), "records", "cannot be read: run/tiny"),
         (edit_json(RECORD, lambda data: data.update(seed={})), "records", "cannot be read"),
     ],
@@ -157,6 +206,107 @@ def test_a_forger_who_puts_the_sums_right_is_found_out(
     claims = run.verify(tampered(bundle, tmp_path / "t.zip", edit))
     assert words in _failed(claims)[claim]
     assert exit_status(claims) == 1
+
+
+def _innocent(files: dict[str, bytes]) -> None:
+    """Take every finding out of the audit and of the texts that are made of it."""
+
+    def empty(data: Any) -> None:
+        for attempt in data["attempts"]:
+            for check in attempt["checks"]:
+                check["findings"] = []
+
+    edit_json("run/audit.json", empty)(files)
+    edit_json("report.json", lambda data: empty(data["audit"]))(files)
+
+
+def _other_figure(files: dict[str, bytes]) -> None:
+    edit_json("run/audit.json", lambda data: data["attempts"][0]["figures"].update(docstrings=1.0))(
+        files
+    )
+
+
+@pytest.fixture(scope="module")
+def suspicious(tmp_path_factory: pytest.TempPathFactory) -> tuple[GradedRun, Path]:
+    """Return a run whose audit has findings, and its bundle."""
+    run = graded_run(tmp_path_factory.mktemp("suspicious"))
+    attempt = run.path / "tiny" / "seed0" / "attempt1"
+    (attempt / "artefacts" / "code" / "main.py").write_text("import openai\n")
+    _put_sums_right(attempt)
+    run.audit()
+    path = run.path.parent / "b.zip"
+    write_bundle(run.path, path, run.registry)
+    assert exit_status(run.verify(path)) == 0
+    return run, path
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (_innocent, "tiny seed 0: not claimed: the solution's code calls a model's interface"),
+        (_other_figure, "tiny seed 0: other figures: docstrings"),
+        (
+            edit_json("run/audit.json", lambda data: data["attempts"][1].update(digest="0")),
+            "tiny seed 1: other files were audited",
+        ),
+        (
+            edit_json("run/audit.json", lambda data: data["attempts"][1].update(seed=7)),
+            "tiny seed 7: there is no such attempt",
+        ),
+    ],
+)
+def test_the_facts_of_an_audit_are_looked_for_anew(
+    suspicious: tuple[GradedRun, Path], tmp_path: Path, edit: Edit, words: str
+) -> None:
+    run, bundle = suspicious
+    claims = run.verify(tampered(bundle, tmp_path / "t.zip", edit))
+    assert words in _failed(claims)["audit"]
+
+
+def _without_sums(files: dict[str, bytes]) -> None:
+    edit_json(RECORD, lambda data: data.pop("sums"))(files)
+
+
+def test_what_is_not_claimed_is_not_checked_and_never_taken_for_good(
+    run: GradedRun, bundle: Path, tmp_path: Path
+) -> None:
+    def never_audited(files: dict[str, bytes]) -> None:
+        del files["run/audit.json"]
+        edit_json("report.json", lambda data: data.update(audit=None))(files)
+
+    for edit, name, words in (
+        (never_audited, "audit", "the run was not audited"),
+        (_without_sums, "kept files", "no sums in the records of tiny/seed1/attempt1"),
+    ):
+        claims = run.verify(tampered(bundle, tmp_path / "t.zip", edit))
+        assert {claim.name: claim.text for claim in claims if claim.verdict == "unchecked"} == {
+            name: words
+        }
+        assert exit_status(claims) != 0
+
+
+def _killed(competition: Competition, submission: Path, private: Path) -> float:
+    """Grade as usual, but for one submission, whose process the kernel kills."""
+    if "seed1" in submission.parts and submission.name == "submission.csv":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return competition.score(submission, private)
+
+
+def test_a_killed_process_leaves_only_its_own_submission_unchecked(
+    run: GradedRun, bundle: Path
+) -> None:
+    claims = run.verify(bundle, jobs=2, score=_killed)
+    problem = "the process that graded it was killed: try again, perhaps with fewer --jobs"
+    assert [(claim.name, claim.text) for claim in claims if claim.verdict != "holds"] == [
+        ("tiny seed 1", problem)
+    ]
+
+
+def test_submissions_are_graded_behind_walls(
+    run: GradedRun, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Competition, "score", None)  # not in this process
+    assert exit_status(run.verify(bundle)) == 0
 
 
 def test_without_data_it_says_what_could_not_be_checked(
@@ -170,7 +320,8 @@ def test_without_data_it_says_what_could_not_be_checked(
     other = type(run.registry)([tmp_path / "competitions"])
     claims = run.verify(bundle, registry=other, store=tmp_path / "empty")
     unchecked = [claim.text for claim in claims if claim.verdict == "unchecked"]
-    assert unchecked == [f"tiny is not prepared in {tmp_path / 'empty'}"] * 4
+    lacking = [f"tiny is not prepared in {tmp_path / 'empty'}"] * 4
+    assert unchecked == [*lacking, "tiny is not prepared here"]
     assert exit_status(claims) == 3
 
 
@@ -252,6 +403,19 @@ def test_hostile_archives_are_refused(
     assert words in str(error.value)
 
 
+def test_a_bundle_that_would_fill_the_disk_is_refused(
+    run: GradedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "MAX_UNCHECKED_BYTES", 1 << 20)
+    bomb = _zip(tmp_path / "h.zip", (MANIFEST, b"{}"), ("run/run.json", bytes(1 << 22)))
+    with pytest.raises(ConfigError, match="more than 400 times as many"):
+        run.verify(bomb)
+    understated = bomb.read_bytes().replace((1 << 22).to_bytes(4, "little"), b"\1\0\0\0")
+    bomb.write_bytes(understated)  # one byte, it says
+    with pytest.raises(ConfigError, match=r"h\.zip"):
+        run.verify(bomb)
+
+
 def test_a_manifest_that_is_none_fails(run: GradedRun, tmp_path: Path) -> None:
     for content in (b"{}", b"[", b"[1]", b'{"format": "pytest-mlebench bundle"}'):
         claims = run.verify(_zip(tmp_path / "h.zip", (MANIFEST, content)))
@@ -261,7 +425,11 @@ def test_a_manifest_that_is_none_fails(run: GradedRun, tmp_path: Path) -> None:
 def test_truncated_and_absent_files_are_named(run: GradedRun, bundle: Path, tmp_path: Path) -> None:
     short = tmp_path / "short.zip"
     short.write_bytes(bundle.read_bytes()[:-100])
-    for path, words in ((short, "not a readable zip"), (tmp_path / "none.zip", "no such file")):
+    for path, words in (
+        (short, "not a readable zip"),
+        (tmp_path / "none.zip", "no such file"),
+        (tmp_path, "a folder, not a bundle"),
+    ):
         with pytest.raises(ConfigError, match=words):
             run.verify(path)
 
@@ -287,19 +455,47 @@ def test_links_and_logs_stay_out_of_a_bundle(tmp_path: Path) -> None:
         "tiny/seed0/attempt1/run.log",
         "tiny/seed0/attempt1/home/scratch.txt",
     )
-    assert exit_status(run.verify(tmp_path / "b.zip")) == 0
+    claims = run.verify(tmp_path / "b.zip")
+    assert [claim.text for claim in claims if claim.verdict != "holds"] == [
+        "the run was not audited"
+    ]
+    texts = {claim.name: claim.text for claim in claims}
+    assert texts["kept files"].startswith("submission and code, without logs, of 1 attempts")
 
 
+def test_an_audit_without_its_logs_is_not_checked(tmp_path: Path) -> None:
+    run = graded_run(tmp_path, (0.5,))
+    attempt = run.path / "tiny" / "seed0" / "attempt1"
+    (attempt / "run.log").write_text("cat prepared/private/test.csv\n")
+    _put_sums_right(attempt)
+    run.audit()
+    for logs, verdict in ((True, "holds"), (False, "unchecked")):
+        write_bundle(run.path, tmp_path / "b.zip", run.registry, logs=logs)
+        (claim,) = [each for each in run.verify(tmp_path / "b.zip") if each.verdict != "holds"] or [
+            Claim("audit", "holds", "")
+        ]
+        assert (claim.name, claim.verdict) == ("audit", verdict)
+    assert claim.text == "the logs are not in the bundle"
+
+
+def _put_sums_right(attempt: Path) -> None:
+    """Note in a record what its files are now, as collection does."""
+    record = attempt / "record.json"
+    data = json.loads(record.read_text())
+    record.write_text(json.dumps(data | {"sums": sums_of(AttemptFolder(attempt))}))
+
+
+@pytest.mark.usefixtures("bundle")  # the run is audited
 def test_the_commands_bundle_and_verify(run: GradedRun, tmp_path: Path) -> None:
     out = tmp_path / "b.zip"
     mine = ("--competitions", run.registry.roots[1])
     done = cli("bundle", run.path, "-o", out, *mine)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"wrote {out}: 13 files, ")
+    assert done.stdout.startswith(f"wrote {out}: 14 files, ")
     done = cli("verify", out, *mine, "--data-dir", run.store, "--jobs", "2")
     assert (done.returncode, done.stderr) == (0, "")
     assert "ok          tiny seed 1: 2.5, bronze, as claimed" in done.stdout
-    assert done.stdout.splitlines()[-1] == "11 ok"
+    assert done.stdout.splitlines()[-1] == "15 ok"
     forged = tampered(out, tmp_path / "f.zip", _swap)
     done = cli("verify", forged, *mine, "--data-dir", run.store, "--json")
     data = json.loads(done.stdout)

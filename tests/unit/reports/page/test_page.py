@@ -98,6 +98,14 @@ def test_nothing_an_agent_says_becomes_markup(tmp_path: Path) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", outline.text)
 
 
+def test_copied_code_is_shown_with_the_lines_of_both_sides(tmp_path: Path) -> None:
+    outline = written(hostile_report(tmp_path), tmp_path)
+    after = outline.text.split("both sides")[1]
+    assert "2 here" in after
+    assert after.index("2 here") < after.index("8 there")
+    assert "sides" in outline.values("class")
+
+
 def test_the_policy_of_the_page_allows_its_own_script_and_nothing_else(tmp_path: Path) -> None:
     policy = next(value for value in page(tmp_path).values("content") if "script-src" in value)
     assert policy.startswith("default-src 'none'")
