@@ -30,8 +30,13 @@ def plain_lines(text: str, *, width: int) -> list[str]:
 def tail_lines(path: Path, *, lines: int, width: int, max_bytes: int = 64 * 1024) -> list[str]:
     """Return the last lines of a file, however large it is; none where it is no regular file."""
     text = read_end(path, max_bytes).decode(errors="replace")
-    found = [line for line in plain_lines(text, width=width) if line.strip()]
-    return found[-lines:]
+    found: list[str] = []
+    for line in reversed(_ESCAPES.sub("", text).split("\n")):  # only what is shown is looked at
+        if len(found) == lines:
+            break
+        if plain := _plain(line, width):
+            found.append(plain)
+    return found[::-1]
 
 
 def read_end(path: Path, max_bytes: int) -> bytes:
@@ -48,6 +53,8 @@ def _plain(line: str, width: int) -> str:
     last = line.rstrip("\r").rpartition("\r")[2]
     cut = last if len(last) <= width else f"{last[: width - 1]}{_CUT}"
     spaced = cut.replace("\t", "    ")
+    if spaced.isprintable():
+        return spaced.rstrip()
     return "".join(letter if letter.isprintable() else "?" for letter in spaced).rstrip()
 
 

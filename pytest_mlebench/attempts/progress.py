@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -11,11 +12,12 @@ from pathlib import Path
 from pytest_mlebench._plain_text import one_line, read_end, tail_lines
 from pytest_mlebench._units import show_duration, show_usd
 from pytest_mlebench.attempts.live_spending import LiveSpending
-from pytest_mlebench.attempts.record import Run, read_attempt
+from pytest_mlebench.attempts.record import Conditions, Run, read_attempt
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.results import ItemKey
+from pytest_mlebench.sandbox.collect import SUBMISSION
 from pytest_mlebench.sandbox.validator import RECORD, VALID
 from pytest_mlebench.usage import LatestUsage, latest_usage
 
@@ -29,13 +31,21 @@ class AttemptProgress:
     competition: str
     seed: int
     folder: Path
-    place: str  # host, or GPU
+    place: str  # host and GPUs
     elapsed: float  # seconds
     limit: float | None
     usage: LatestUsage
     valid: bool | None  # whether a format check has found its submission valid; None: none asked
+    handed_in: bool | None  # whether there is a submission; None: it is not on this machine
     spent: str
     last_line: str
+
+    @property
+    def submission_text(self) -> str:
+        """Return whether there is a valid submission yet, as far as anybody has looked."""
+        if self.valid is not None:
+            return "valid" if self.valid else "not valid"
+        return {True: "unchecked", False: "no file", None: ""}[self.handed_in]
 
 
 @dataclass(frozen=True)
@@ -124,18 +134,18 @@ class RunProgress:
     def _attempt(self, run: Run, now: float) -> AttemptProgress:
         conditions = run.record.conditions
         began = run.record.timings.get("running", run.record.timings.get("created", now))
-        gpus = ", ".join(str(gpu.get("name", "GPU")) for gpu in conditions.gpus)
         use = self._spending.use(run)
         folder = AttemptFolder(run.folder)
         return AttemptProgress(
             competition=run.competition,
             seed=run.seed,
             folder=run.folder,
-            place=one_line(gpus or conditions.host or ""),
+            place=_place(conditions),
             elapsed=max(0.0, now - began),
             limit=None if conditions.limits is None else conditions.limits.time_seconds,
             usage=latest_usage(folder.stats),
             valid=_valid(run.folder / RECORD),
+            handed_in=_handed_in(folder),
             spent="" if use is None or use.known_usd is None else show_usd(use.known_usd),
             last_line=_last(folder.log),
         )
@@ -155,6 +165,21 @@ def time_left(runs: Sequence[Run], total: int, began: float, now: float) -> floa
     spent = sum(min(mean, now - run.record.timings.get("running", now)) for run in running)
     over = [run for run in runs if run.phase not in ("created", "waiting", "running")]
     return max(1.0, round((mean * (total - len(over)) - spent) / max(1, len(running))))
+
+
+def _place(conditions: Conditions) -> str:
+    """Return the host and the GPUs, equal ones counted."""
+    names = Counter(str(gpu.get("name", "GPU")) for gpu in conditions.gpus)
+    gpus = (f"{count} {name}" if count > 1 else name for name, count in names.items())
+    host = conditions.machine or conditions.host
+    return one_line(", ".join(filter(None, (host, *gpus))))
+
+
+def _handed_in(folder: AttemptFolder) -> bool | None:
+    """Tell whether an agent has left a file where its submission belongs; nothing is opened."""
+    if not folder.home.is_dir():
+        return None
+    return os.path.lexists(folder.home / "submission" / SUBMISSION)
 
 
 def _valid(checks: Path) -> bool | None:

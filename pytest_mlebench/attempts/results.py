@@ -14,7 +14,7 @@ from pytest_mlebench.gateway.calls import read_spending
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
-from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts
+from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts, refused_hosts
 from pytest_mlebench.reports.comparability import gpus_text
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
@@ -77,6 +77,7 @@ def _facts(record: AttemptRecord) -> AttemptFacts:
         peak_memory=ending.peak_memory_bytes,
         cpu_seconds=ending.cpu_seconds,
         egress=egress_counts(ending.details),
+        refused_hosts=refused_hosts(ending.details),
     )
 
 

@@ -11,20 +11,18 @@ import contextlib
 import os
 import sys
 import threading
-from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pytest_mlebench._units import show_duration
+from pytest_mlebench.plugin.live_rows import area_lines
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_mlebench.attempts.progress import AttemptProgress, ProgressLook, RunProgress
+    from pytest_mlebench.attempts.progress import ProgressLook, RunProgress
     from pytest_mlebench.reports.results import ItemKey, Result
 
 EVERY_SECONDS = 1.0
 MIN_COLUMNS, MIN_LINES = 30, 8  # of a terminal that has room for an area
-BAR = 10  # columns
 # ECMA-48: erase from the cursor to the end of the screen; erase the line; up; to a column
 _WIPE, _CLEAR, _UP, _COLUMN = "\x1b[J", "\x1b[2K", "\x1b[{}A", "\x1b[{}G"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"  # DECAWM: a line that is too wide must not become two
@@ -150,62 +148,6 @@ class _Guarded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
-
-
-def area_lines(look: ProgressLook, columns: int, height: int) -> list[str]:
-    """Return the lines of the area, none wider than *columns*, no more than *height*."""
-    from rich.console import Console  # late on purpose: only on a terminal
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = look.running[: max(1, height - 2)]
-    table = Table.grid(padding=(0, 1), expand=False)
-    wide = _columns_for(columns)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(12, columns // 3))
-    for name in wide:
-        table.add_column(no_wrap=True, justify="right" if name != "line" else "left")
-    for one in shown:
-        cells = {"bar": _bar(one), **_cells(one)}
-        table.add_row(
-            Text(f"{one.competition} seed{one.seed}", style="bold"),
-            *(Text(cells[name], style="dim" if name == "line" else "") for name in wide),
-        )
-    out = StringIO()
-    console = Console(
-        file=out, width=columns, force_terminal=True, color_system="standard", highlight=False
-    )
-    console.print(table, no_wrap=True, crop=True, overflow="ellipsis")
-    if len(look.running) > len(shown):
-        console.print(Text(f"… and {len(look.running) - len(shown)} more", style="dim"))
-    status = (look.line or "").removeprefix("mle-bench: ")
-    console.print(Text(status, style="cyan", no_wrap=True, overflow="ellipsis"), crop=True)
-    return out.getvalue().rstrip("\n").split("\n")
-
-
-def _columns_for(columns: int) -> list[str]:
-    """Return which cells a terminal has room for."""
-    needed = {"bar": 40, "valid": 70, "memory": 80, "spent": 90, "cpus": 100, "gpu": 110}
-    needed |= {"place": 120, "line": 130}
-    return [name for name, width in needed.items() if columns >= width]
-
-
-def _cells(one: AttemptProgress) -> dict[str, str]:
-    valid = {True: "valid", False: "not valid yet", None: ""}[one.valid]
-    return {
-        "valid": valid,
-        **one.usage.texts,
-        "spent": one.spent,
-        "place": one.place[:24],
-        "line": one.last_line,
-    }
-
-
-def _bar(one: AttemptProgress) -> str:
-    elapsed = show_duration(max(1, round(one.elapsed)))
-    if one.limit is None:
-        return elapsed
-    full = min(BAR, int(BAR * one.elapsed / one.limit))
-    return f"{elapsed} {'█' * full}{'░' * (BAR - full)} {show_duration(one.limit)}"
 
 
 def _column_after(text: str, column: int) -> int:

@@ -44,6 +44,7 @@ class AttemptFacts:
     peak_memory: int | None = None  # bytes
     cpu_seconds: float | None = None
     egress: Mapping[str, int] = field(default_factory=dict)  # allowed, refused, failed: requests
+    refused_hosts: Mapping[str, int] = field(default_factory=dict)  # the most wanted ones: requests
     submission_head: tuple[str, ...] = ()  # its first lines, without secrets
 
     def to_dict(self) -> dict[str, Any]:
@@ -51,6 +52,7 @@ class AttemptFacts:
         return asdict(self) | {
             "gpus": list(self.gpus),
             "egress": dict(self.egress),
+            "refused_hosts": dict(self.refused_hosts),
             "submission_head": list(self.submission_head),
         }
 
@@ -60,6 +62,7 @@ class AttemptFacts:
         if table is None:
             return cls()
         egress = table.table("egress", None)
+        refused = table.table("refused_hosts", None)
         return cls(
             ending=table.text("ending", None),
             exit_code=_whole(table, "exit_code"),
@@ -70,6 +73,7 @@ class AttemptFacts:
             peak_memory=_whole(table, "peak_memory"),
             cpu_seconds=table.number("cpu_seconds", None),
             egress={} if egress is None else _counts(egress.take_all()),
+            refused_hosts={} if refused is None else _numbers(refused.take_all()),
             submission_head=table.texts("submission_head", ()),
         )
 
@@ -89,9 +93,20 @@ def egress_counts(details: Mapping[str, Any]) -> dict[str, int]:
     return _counts(summary) if isinstance(summary, Mapping) else {}
 
 
+def refused_hosts(details: Mapping[str, Any]) -> dict[str, int]:
+    """Return the hosts that were refused most often, with the number of requests."""
+    summary = details.get("egress")
+    hosts = summary.get("refused_hosts") if isinstance(summary, Mapping) else None
+    return _numbers(hosts) if isinstance(hosts, Mapping) else {}
+
+
+def _numbers(data: Mapping[str, Any]) -> dict[str, int]:
+    return {key: int(count) for key, count in data.items() if isinstance(count, int | float)}
+
+
 def _counts(data: Mapping[str, Any]) -> dict[str, int]:
     wanted = ("allowed", "refused", "failed")
-    return {key: int(data[key]) for key in wanted if isinstance(data.get(key), int | float)}
+    return _numbers({key: data[key] for key in wanted if key in data})
 
 
 def _whole(table: Table, key: str) -> int | None:

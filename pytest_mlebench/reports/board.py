@@ -163,13 +163,13 @@ def board_svg(own: BoardEntry, entries: Sequence[BoardEntry]) -> str:
     rows = ranking([*entries, own], split)
     height = 18 * len(rows) + 24
     parts = [
-        f'<svg viewBox="0 0 760 {height}" width="760" height="{height}" role="img" '
+        f'<svg class="board" viewBox="0 0 760 {height}" width="760" height="{height}" role="img" '
         'font-size="11" font-family="sans-serif">',
         f"<title>any-medal rate on {split}, in percent, among the published results</title>",
     ]
     parts += [
-        f'<line x1="{_x(tick)}" x2="{_x(tick)}" y1="4" y2="{height - 18}" stroke="#d8dee4"/>'
-        f'<text x="{_x(tick)}" y="{height - 4}" text-anchor="middle" fill="#57606a">{tick}</text>'
+        f'<line x1="{_x(tick)}" x2="{_x(tick)}" y1="4" y2="{height - 18}" class="grid"/>'
+        f'<text x="{_x(tick)}" y="{height - 4}" text-anchor="middle" class="tick">{tick}</text>'
         for tick in range(0, 101, 20)
     ]
     parts += [_svg_row(18 * n + 14, rank, entry, split) for n, (rank, entry) in enumerate(rows)]
@@ -228,12 +228,13 @@ def _x(percent: float) -> float:
 
 def _svg_row(y: int, rank: int | None, entry: BoardEntry, split: str) -> str:
     rate = entry.rates[split]
-    color = "#b42318" if entry.is_own else "#2f81f7" if entry.is_ranked else "#8c959f"
+    kind = "own" if entry.is_own else "ranked" if entry.is_ranked else "unranked"  # in style.css
     name = escape(cut(f"{rank or '-'} {one_line(entry.agent)} ({one_line(entry.llms)})", 46))
     remarks = "; ".join((f"{entry.agent}: {rate.text}", *entry.remarks))
     low, high = rate.interval
     return (
-        f'<g><title>{escape(remarks)}</title><text x="4" y="{y + 4}" fill="{color}">{name}</text>'
-        f'<line x1="{_x(low)}" x2="{_x(high)}" y1="{y}" y2="{y}" stroke="{color}" '
-        f'stroke-width="2"/><circle cx="{_x(rate.mean)}" cy="{y}" r="4" fill="{color}"/></g>'
+        f"<g><title>{escape(remarks)}</title>"
+        f'<text x="4" y="{y + 4}" class="name {kind}">{name}</text>'
+        f'<line x1="{_x(low)}" x2="{_x(high)}" y1="{y}" y2="{y}" class="{kind}" '
+        f'stroke-width="2"/><circle cx="{_x(rate.mean)}" cy="{y}" r="4" class="{kind}"/></g>'
     )

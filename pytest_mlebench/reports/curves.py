@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_mlebench.reports.attempts_curve import MIN_ATTEMPTS, best_of_k, pass_at_k
+from pytest_mlebench.reports.attempts_curve import MIN_ATTEMPTS, CurvePoint, best_of_k, pass_at_k
 from pytest_mlebench.reports.plots import Plot
 from pytest_mlebench.reports.results import Result, named
-from pytest_mlebench.reports.time_curve import MEASURES, time_curves
+from pytest_mlebench.reports.time_curve import MEASURES, quoted, time_curves
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
@@ -32,8 +33,30 @@ def plots_of(report: Report) -> list[Plot]:
         points = {split: one[measure] for split, one in over_time.items() if one}
         if points:
             title = f"{measure.capitalize()} over time, by the submissions kept on the way"
-            plots.append(Plot(f"time-{measure.replace(' ', '-')}", title, "hours", points))
+            plots.append(Plot(_time_name(measure), title, "hours", points))
     return plots
+
+
+@dataclass(frozen=True)
+class TimeQuote:
+    """What less time would have given on a split, for each measure that is followed over time."""
+
+    split: str
+    measure: str
+    points: tuple[CurvePoint, ...]  # x is hours
+
+    def at(self, hours: float) -> str:
+        """Return the figure with its interval, or nothing where the attempts were over by then."""
+        return next((point.text for point in self.points if point.x == hours), "")
+
+
+def time_quotes(report: Report) -> Iterator[TimeQuote]:
+    """Yield what 2, 8 and 24 hours would have given, as far as attempts lasted."""
+    measures = {_time_name(measure): measure for measure in MEASURES}
+    for plot in report.plots:
+        for split, curve in plot.curves.items() if plot.name in measures else ():
+            if points := quoted(curve):
+                yield TimeQuote(split, measures[plot.name], tuple(points))
 
 
 def write_plots(report: Report, path: Path) -> list[Path]:
@@ -47,6 +70,10 @@ def write_plots(report: Report, path: Path) -> list[Path]:
             write_text(file, text)
             written.append(file)
     return written
+
+
+def _time_name(measure: str) -> str:
+    return f"time-{measure.replace(' ', '-')}"
 
 
 def _selections(report: Report) -> Iterator[tuple[str, list[Result]]]:

@@ -17,6 +17,7 @@ from pytest_mlebench.reports.results import Result
 HOUR = 3600.0
 MAX_HOURS = 24 * 7  # of a curve; a longer run is drawn to here
 QUOTED_HOURS = (2, 8, 24)
+UPPER_BOUND = "an upper bound for agents that know their limit"
 MEASURES = ("any medal", "above median", "mean percentile")
 
 
@@ -67,6 +68,12 @@ def earned_by(result: Result, seconds: float) -> Earned:
 def quoted(curve: Iterable[CurvePoint]) -> list[CurvePoint]:
     """Return what 2, 8 and 24 hours would have given, as far as the curve goes."""
     return [point for point in curve if point.x in QUOTED_HOURS]
+
+
+def time_text(results: Sequence[Result]) -> str:
+    """Return ``2 h 31.2 (20.1-43.0), 8 h …``; nothing where no snapshots were kept that long."""
+    points = quoted(time_curves(results).get("any medal", ()))
+    return ", ".join(f"{point.x:g} h {point.text}" for point in points)
 
 
 def _by_competition(results: Iterable[Result], seconds: float) -> list[list[Earned]]:

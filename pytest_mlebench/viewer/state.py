@@ -135,7 +135,7 @@ def _attempt(one: AttemptProgress) -> dict[str, Any]:
         "time": f"{show_duration(max(1, round(one.elapsed)))}{limit}",
         "part": None if not one.limit else round(min(1.0, one.elapsed / one.limit), 4),
         "usage": [text for text in one.usage.texts.values() if text],
-        "valid": {True: "valid", False: "not valid yet", None: ""}[one.valid],
+        "valid": one.submission_text,
         "spent": one.spent,
         "snapshots": _count(folder.snapshots),
         "curves": [

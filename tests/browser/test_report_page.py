@@ -26,6 +26,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a split, with everything that a page can have."""
+    folder = tmp_path_factory.mktemp("rich")
+    path = folder / "report.html"
+    whole_benchmark(folder, seeds=1, split="low").write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of an agent that attacks it."""
     folder = tmp_path_factory.mktemp("hostile")
@@ -57,7 +66,7 @@ def test_it_opens_with_all_competitions_and_seeds(window: Any, whole: Path) -> N
     assert page.locator("details.attempt").count() == 225
 
 
-@pytest.mark.parametrize("key", ["percentile", "time", "medals"])
+@pytest.mark.parametrize("key", ["percentile", "time", "medals", "best", "split"])
 def test_a_click_on_a_column_sorts_by_it_and_another_turns_it(
     window: Any, whole: Path, key: str
 ) -> None:
@@ -70,6 +79,45 @@ def test_a_click_on_a_column_sorts_by_it_and_another_turns_it(
     assert column(page, key) == sorted(column(page, key), reverse=True)
     button.click()
     assert names(page)[0] == "aerial-cactus-identification"
+
+
+def test_splits_are_sorted_by_their_complexity(window: Any, whole: Path) -> None:
+    page = window.open(whole, "#sort=split:up")
+    index = page.eval_on_selector("th[data-key=split]", "head => head.cellIndex")
+    texts = page.eval_on_selector_all(
+        ROWS, "(rows, index) => rows.map(r => r.cells[index].textContent)", index
+    )
+    assert list(dict.fromkeys(texts)) == ["low", "medium", "high"]
+
+
+def test_focus_and_hover_show_what_a_medal_was_won_with(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    seed = page.locator(".map .seed").nth(4)
+    shown = "one => getComputedStyle(one, '::after').content"
+    assert seed.evaluate(shown) == "none"
+    seed.hover()
+    assert "better than" in seed.evaluate(shown)
+    page.locator(".map .seed").nth(3).focus()
+    page.mouse.move(0, 0)
+    page.keyboard.press("Tab")
+    assert "aptos2019-blindness-detection, seed 1: " in seed.evaluate(shown)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_dot_among_the_teams_leads_to_its_attempt(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    page.locator(".spread a").first.click()
+    expect(page.locator("details.attempt[open]")).to_have_count(1)
+
+
+def test_paper_has_every_column_and_none_is_cut_off(window: Any, whole: Path) -> None:
+    window.page.set_viewport_size({"width": 1047, "height": 718})  # A4 on its side, 10 mm of margin
+    window.page.emulate_media(media="print")
+    page = window.open(whole)
+    for key in ("split", "category", "time", "memory", "gpu", "cost"):
+        assert page.locator(f"th[data-key={key}]").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1047
+    assert not page.locator("form.filters").is_visible()
 
 
 def test_filters_work_together_and_live_in_the_address(window: Any, whole: Path) -> None:
@@ -166,10 +214,18 @@ def test_what_an_agent_writes_does_nothing(window: Any, hostile: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screen_reader_finds_its_way(browser: Browser, hostile: Path, scheme: str) -> None:
+@pytest.mark.parametrize("which", ["rich", "hostile"])
+def test_a_screen_reader_finds_its_way(
+    browser: Browser, request: pytest.FixtureRequest, which: str, scheme: str
+) -> None:
     page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]  # one of two words
-    page.goto(hostile.as_uri())
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.goto(request.getfixturevalue(which).as_uri())
+    page.evaluate(
+        "for (const one of [...document.querySelectorAll('details')].slice(0, 4)) one.open = true"
+    )
+    if which == "rich":
+        for part in ("#board", "#audit", "#curves", "#costs"):
+            assert page.locator(part).count() == 1
     found = Axe().run(page).response["violations"]
     page.close()
     assert [

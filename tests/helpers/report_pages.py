@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from reporting import spent
 
 from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.medals import Medal
@@ -29,11 +32,11 @@ HOSTILE = (
 LINE = 'epoch 3/10 loss 0.4182 "val" <0.43> & so on'
 
 
-def whole_benchmark(folder: Path, seeds: int = 3) -> Report:
+def whole_benchmark(folder: Path, seeds: int = 3, split: str = "all") -> Report:
     """Return a report of all 75 competitions whose attempts have left everything they can leave."""
     registry, chance = Registry(), random.Random(1)
     results = []
-    for name in registry.split("all"):
+    for name in registry.split(split):
         board = registry.load(name).leaderboard
         for seed in range(seeds):
             score = board.percentiles[min(100, int(chance.expovariate(0.04)))]
@@ -56,11 +59,19 @@ def whole_benchmark(folder: Path, seeds: int = 3) -> Report:
                     format_checks=3,
                     snapshots=kept,
                     attempt=_facts(),
+                    model_use=spent(chance.uniform(1, 40), 900_000),
                 )
             )
     results[0] = _failed(results[0])
-    disclosure = Disclosure(agent="mine", splits=("all",), limits={"time": "24h"})
-    return Report.of(results, registry=registry, disclosure=disclosure)
+    disclosure = Disclosure(
+        agent="mine",
+        splits=(split,),
+        limits={"time": "24h"},
+        started="2026-11-02T08:00:00+00:00",
+        finished="2026-11-09T17:30:00+00:00",
+    )
+    report = Report.of(results, registry=registry, disclosure=disclosure)
+    return replace(report, audit=_audit(results))
 
 
 def hostile_report(folder: Path) -> Report:
@@ -85,6 +96,19 @@ def hostile_report(folder: Path) -> Report:
     return replace(report, audit=Audit((AttemptFindings(results[0].key, "", (check,)),), "1"))
 
 
+def _audit(results: Sequence[Result]) -> Audit:
+    """Return an audit that has found something at every seventh attempt."""
+    evidence = ("artefacts/code/train.py:31: answers = pd.read_csv(LEAKED)",)
+    levels = {0: "violation", 1: "suspicious", 2: "info"}
+    attempts = []
+    for number, result in enumerate(results):
+        level = levels.get(number % 7)
+        found = level and Finding("leak", level, "the code names a known leak", evidence)  # type: ignore[arg-type]  # one of three
+        checks = (CheckFindings("facts", "a", (found,)),) if found else ()
+        attempts.append(AttemptFindings(result.key, "a", checks))
+    return Audit(tuple(attempts), "0.1.0")
+
+
 def _failed(result: Result) -> Result:
     problem = "no column 'y'; it has 'id', 'x'"
     grade = result.grade and replace(result.grade, score=None, medal=Medal.NONE, problem=problem)
@@ -101,7 +125,8 @@ def _facts() -> AttemptFacts:
         memory_limit=440 * 10**9,
         peak_memory=31 * 10**9,
         cpu_seconds=71_000,
-        egress={"allowed": 12, "refused": 1, "failed": 0},
+        egress={"allowed": 12, "refused": 3, "failed": 0},
+        refused_hosts={"leaks.example": 2, "kaggle.example": 1},
         submission_head=("id,y", *(f"{number},0.{number}" for number in range(100, 105))),
     )
 
@@ -113,5 +138,12 @@ def _leave_traces(run: Path) -> None:
     )
     (run / "stats.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples))
     (run / "run.log").write_text("".join(f"{number} {LINE}\n" for number in range(500)))
+    gpus = ({"t": t, "gpu": t % 100, "gpu_memory": 10**8 * t} for t in range(1, 200))
+    with (run / "stats.jsonl").open("a") as file:
+        file.writelines(json.dumps(one) + "\n" for one in gpus)
     (run / "submission.csv").write_text("id,y\n1,2\n")
-    (run / "record.json").write_text("{}")
+    for name in ("record.json", "validations.jsonl", "egress.jsonl", "calls.jsonl"):
+        (run / name).write_text("{}\n")
+    (run / "transcripts.jsonl.gz").touch()
+    for name in ("artefacts", "snapshots"):
+        (run / name).mkdir()

@@ -28,10 +28,16 @@ def start(session: Session) -> Start:
     return started
 
 
+def running(terminal: Terminal) -> list[str]:
+    """Return the competitions that have a row."""
+    return [line.split()[0] for line in terminal.text.splitlines() if BAR in line]
+
+
 def test_a_row_shows_what_runs_and_nothing_stays(start: Start) -> None:
     terminal = start(columns=160)
     terminal.until(lambda: BAR in terminal.text and "training fold 3" in terminal.text)
     assert "0 of 1 over, no medal yet" in terminal.text
+    terminal.until(lambda: "no file" in terminal.text)
     row = next(line for line in terminal.text.splitlines() if BAR in line)
     assert row.startswith(f"{DIGITS} seed0")
     terminal.release(DIGITS)
@@ -42,7 +48,7 @@ def test_a_row_shows_what_runs_and_nothing_stays(start: Start) -> None:
     assert line.split()[1:] == [".", "[100%]"]
 
 
-@pytest.mark.parametrize("columns", [40, 250])
+@pytest.mark.parametrize("columns", [40, 80, 250])
 def test_no_line_is_wider_than_the_terminal(start: Start, columns: int) -> None:
     terminal = start(columns=columns)
     terminal.until(lambda: "1 running" in terminal.text and DIGITS in terminal.text)
@@ -54,13 +60,13 @@ def test_no_line_is_wider_than_the_terminal(start: Start, columns: int) -> None:
     assert "1 running" not in terminal.everything
 
 
-@pytest.mark.parametrize("option", ["-v", "-s", "-n2", "-x"])
+@pytest.mark.parametrize("option", ["-v", "-s", "-n2", "-x", "--tb=short"])
 def test_other_options_of_pytest_leave_it_whole(start: Start, option: str) -> None:
     terminal = start(option, f"--mle-competition={WINE}", columns=100)
     terminal.until(lambda: BAR in terminal.text)
-    first, second = (DIGITS, WINE) if f"{DIGITS} seed0" in terminal.text else (WINE, DIGITS)
+    first, second = (DIGITS, WINE) if DIGITS in running(terminal) else (WINE, DIGITS)
     terminal.release(first)
-    terminal.until(lambda: f"{second} seed0" in terminal.text and BAR in terminal.text)
+    terminal.until(lambda: second in running(terminal))
     terminal.release(second)
     assert terminal.finish() == 0
     assert BAR not in terminal.everything

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench._units import show_duration, show_score, show_size, show_tokens, show_usd
 from pytest_mlebench.medals import THRESHOLDS
+from pytest_mlebench.reports.findings import AttemptFindings, Finding
 from pytest_mlebench.reports.over_time import HEAD, milestones
 from pytest_mlebench.reports.page import traces
-from pytest_mlebench.reports.page.curves import Course, Curve, course, usage_curves
-from pytest_mlebench.reports.results import Result, named
+from pytest_mlebench.reports.page.curves import POINTS, Course, Curve, course, usage_curves
+from pytest_mlebench.reports.results import ItemKey, Result, named
 from pytest_mlebench.usage import read_usage
 
 # bytes of a page that the texts of all attempts may take together, and of a single one
-ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 280_000, 6_000, 600
+ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 230_000, 6_000, 600
+ALL_POINTS, FEWEST_POINTS = 2_700, 8  # of a curve: of all attempts together, of a single one
+MANY_ATTEMPTS, FEWEST_LINKS = 60, 4  # of more attempts so many files are linked
 PROBLEM_LETTERS = 400
+AUDIT_MARKS = {"violation": "‡", "suspicious": "†"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,9 @@ class AttemptPlace:
     several: bool  # agents
     folder: Path | None  # of the page, for links
     max_bytes: int  # of its texts
+    points: int  # of its curves
+    max_links: int  # to its files
+    findings: AttemptFindings | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class AttemptView:
     """What the page shows of one attempt."""
 
     anchor: str
+    key: ItemKey
     competition: str
     name: str  # with the agent before it where there are several
     seed: int
@@ -59,11 +68,47 @@ class AttemptView:
     milestones: tuple[tuple[str, str], ...]
     curves: tuple[Curve, ...]
     files: tuple[tuple[str, str], ...]
+    findings: tuple[Finding, ...] = ()
+    flag: str = ""  # violation, suspicious, or nothing that is more than a note
+
+    @property
+    def mark(self) -> str:
+        """Return the mark of what an audit has found."""
+        return AUDIT_MARKS.get(self.flag, "")
 
 
 def budget(attempts: int) -> int:
     """Return how many bytes the texts of one attempt may take, of so many."""
     return max(SHORTEST_TEXT, min(LONGEST_TEXT, ALL_TEXTS // max(1, attempts)))
+
+
+def links(attempts: int) -> int:
+    """Return how many files of an attempt are linked beside its folder, of so many attempts."""
+    return FEWEST_LINKS if attempts > MANY_ATTEMPTS else len(traces.LINKED)
+
+
+def bounded(findings: Iterable[Finding], max_bytes: int) -> Iterator[Finding]:
+    """Yield findings whose evidence takes at most so many bytes together."""
+    for one in findings:
+        evidence = traces.first_within(one.evidence, max_bytes)
+        max_bytes -= sum(map(_size, evidence))
+        excerpts = []
+        for excerpt in one.excerpts[: len(evidence)]:
+            max_bytes -= _size(excerpt.here) + _size(excerpt.there)
+            if max_bytes < 0:
+                break
+            excerpts.append(excerpt)
+        what = one.what[:PROBLEM_LETTERS]
+        yield replace(one, what=what, evidence=tuple(evidence), excerpts=tuple(excerpts))
+
+
+def _size(text: str) -> int:
+    return len(escape(text).encode())
+
+
+def curve_points(attempts: int) -> int:
+    """Return how many points a curve of one attempt may have, of so many attempts."""
+    return max(FEWEST_POINTS, min(POINTS, ALL_POINTS // max(1, attempts)))
 
 
 def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptView:
@@ -73,8 +118,11 @@ def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptVie
     score = None if result.grade is None else result.grade.score
     word = str(result.medal) if result.medal else "no medal" if result.valid else result.status
     shown = "" if score is None else show_score(score)
+    found = place.findings
+    flag = "" if found is None or found.level == "info" else found.level
     return AttemptView(
         anchor=place.anchor,
+        key=result.key,
         competition=result.competition,
         name=named(result, result.competition, several=place.several),
         seed=result.seed,
@@ -86,7 +134,7 @@ def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptVie
         letter=letter,
         score=shown,
         percentile=_percentile(result),
-        summary=", ".join(filter(None, (f"seed {result.seed}: {word}", shown))),
+        summary=_summary(result, word, shown, flag),
         problem=one_line(result.problem or "")[:PROBLEM_LETTERS],
         failure=result.failure or "",
         facts=tuple(_facts(result)),
@@ -94,8 +142,10 @@ def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptVie
         log=() if folder is None else tuple(traces.log_tail(folder, place.max_bytes)),
         course=course(result.snapshots, result.agent_seconds),
         milestones=tuple(_milestones(result)),
-        curves=tuple(usage_curves(samples)),
-        files=() if folder is None else tuple(traces.files(folder, place.folder)),
+        curves=tuple(usage_curves(samples, place.points)),
+        files=() if folder is None else tuple(traces.files(folder, place.folder, place.max_links)),
+        findings=() if found is None else tuple(bounded(found.findings, place.max_bytes)),
+        flag=flag,
     )
 
 
@@ -110,6 +160,24 @@ def anchor_of(result: Result, block: int, taken: set[str]) -> str:
         anchor = f"{wanted}-{number}"
     taken.add(anchor)
     return anchor
+
+
+def _summary(result: Result, word: str, score: str, flag: str) -> str:
+    """Return an attempt in a line: what hover and focus show."""
+    percentile, seconds = _percentile(result), result.agent_seconds
+    parts = (
+        f"seed {result.seed}: {word}",
+        score,
+        f"better than {percentile} % of the teams" if percentile else "",
+        result.failure or "",
+        "" if seconds is None else f"in {show_duration(_about(seconds))}",
+        f"audit: {flag}" if flag else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _about(seconds: float) -> float:
+    return max(0.1, seconds if seconds < 60 else 60 * round(seconds / 60))
 
 
 def _percentile(result: Result) -> str:
@@ -137,6 +205,9 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     if facts.egress:
         text = ", ".join(f"{count} {word}" for word, count in facts.egress.items())
         yield "requests to the outside", text
+    if facts.refused_hosts:
+        hosts = (f"{host} ({count})" for host, count in facts.refused_hosts.items())
+        yield "hosts refused", one_line(", ".join(hosts))[:PROBLEM_LETTERS]
     if result.fingerprint:
         yield "fingerprint", result.fingerprint[:16]
 
@@ -147,10 +218,10 @@ def _standing(result: Result) -> Iterator[tuple[str, str]]:
         return
     if grade.percentile is not None:
         yield "place", f"better than {grade.percentile:.1f} % of {grade.teams} teams"
-    for name in THRESHOLDS:
-        if (threshold := getattr(grade, name)) is not None:
-            yield name, show_score(threshold)
-    yield "better is", "lower" if grade.lower_is_better else "higher"
+    found = ((name, getattr(grade, name)) for name in THRESHOLDS)
+    lines = ", ".join(f"{name} {show_score(score)}" for name, score in found if score is not None)
+    better = f"{'lower' if grade.lower_is_better else 'higher'} is better"
+    yield "thresholds", f"{lines} ({better})" if lines else better
 
 
 def _use(result: Result) -> Iterator[tuple[str, str]]:

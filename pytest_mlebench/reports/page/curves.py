@@ -11,7 +11,7 @@ from pytest_mlebench.reports.over_time import after
 from pytest_mlebench.usage import Usage, busy_cpus
 
 WIDTH, HEIGHT, MARGIN = 260, 60, 5
-POINTS = 40  # of a curve, each the highest of its stretch of time
+POINTS = 40  # of a curve at most, each the highest of its stretch of time
 SHOWN_SNAPSHOTS = 12  # dots of a course
 
 
@@ -38,11 +38,11 @@ class Mark:
 class Course:
     """The percentile of an attempt's submissions over time, as steps."""
 
-    points: str
+    path: str
     marks: tuple[Mark, ...]
 
 
-def usage_curves(samples: Sequence[Usage]) -> list[Curve]:
+def usage_curves(samples: Sequence[Usage], points: int = POINTS) -> list[Curve]:
     """Return the curves of what was sampled often enough."""
     memory = [(one.seconds, one.memory) for one in samples if one.memory is not None]
     gpu = [(one.seconds, one.gpu) for one in samples if one.gpu is not None]
@@ -53,7 +53,7 @@ def usage_curves(samples: Sequence[Usage]) -> list[Curve]:
         ("GPU", gpu, lambda percent: f"{percent:.0f} %"),
         ("GPU memory", gpu_memory, show_size),
     )
-    return [_curve(name, values, show) for name, values, show in sampled if len(values) > 1]
+    return [_curve(name, values, show, points) for name, values, show in sampled if len(values) > 1]
 
 
 def course(kept: Sequence[Snapshot], seconds: float | None) -> Course | None:
@@ -67,14 +67,16 @@ def course(kept: Sequence[Snapshot], seconds: float | None) -> Course | None:
         y = HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * percentile / 100
         return round(x, 1), round(y, 1)
 
-    steps, height = [at(0, 0)], 0.0
+    start, level = at(0, 0)
+    steps = [f"M{start:.0f} {level:.0f}"]
     for one in kept:
-        steps.append(at(one.seconds, height))
-        height = one.percentile or 0.0
-        steps.append(at(one.seconds, height))
-    steps.append(at(end, height))
+        x, y = at(one.seconds, one.percentile or 0.0)
+        if y != level:
+            steps.append(f"H{x:.0f}V{y:.0f}")
+        level = y
+    steps.append(f"H{at(end, 0)[0]:.0f}")
     marks = tuple(_mark(one, at(one.seconds, one.percentile or 0)) for one in telling(kept))
-    return Course(" ".join(f"{x:g},{y:g}" for x, y in dict.fromkeys(steps)), marks)
+    return Course("".join(steps), marks)
 
 
 def telling(kept: Sequence[Snapshot]) -> list[Snapshot]:
@@ -94,14 +96,16 @@ def _mark(one: Snapshot, where: tuple[float, float]) -> Mark:
     return Mark(*where, str(one.medal), f"after {after(one)}: {show_score(one.score)}, {medal}")
 
 
-def _curve(name: str, values: Sequence[tuple[float, float]], show: Callable[[float], str]) -> Curve:
+def _curve(
+    name: str, values: Sequence[tuple[float, float]], show: Callable[[float], str], count: int
+) -> Curve:
     end, peak = values[-1][0] or 1, max(value for _, value in values)
     highest: dict[int, float] = {}
     for moment, value in values:
-        place = min(POINTS - 1, max(0, int(POINTS * moment / end)))
+        place = min(count - 1, max(0, int(count * moment / end)))
         highest[place] = max(value, highest.get(place, 0.0))
     points = " ".join(
-        f"{MARGIN + (WIDTH - 2 * MARGIN) * place / max(1, POINTS - 1):.0f},"
+        f"{MARGIN + (WIDTH - 2 * MARGIN) * place / max(1, count - 1):.0f},"
         f"{HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * value / (peak or 1):.0f}"
         for place, value in sorted(highest.items())
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.reports.board import board_svg, entry_of, read_board
 from pytest_mlebench.reports.page.view import filters, view_of
+from pytest_mlebench.reports.time_curve import QUOTED_HOURS, UPPER_BOUND
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,7 +36,15 @@ def render(report: Report, folder: Path | None = None) -> str:
 
     view = view_of(report, folder)
     board = Markup(_board(report))  # it escapes what it takes from others
-    return fill("report.html", view=view, filters=filters(view), board=board, report=report)
+    return fill(
+        "report.html",
+        view=view,
+        filters=filters(view),
+        board=board,
+        report=report,
+        quoted_hours=QUOTED_HOURS,
+        upper_bound=UPPER_BOUND,
+    )
 
 
 def page_policy(script: str = SCRIPT) -> str:

@@ -15,11 +15,11 @@ from pytest_mlebench._plain_text import tail_lines
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.reports.results import Result
 
-LINKED = (
-    *("run.log", "submission.csv", "record.json", "artefacts", "snapshots"),
-    *("calls.jsonl", "transcripts.jsonl.gz"),
-)
 LOG_LINES, LOG_COLUMNS = 40, 200
+LINKED = (
+    *("run.log", "submission.csv", "artefacts", "transcripts.jsonl.gz", "snapshots", "record.json"),
+    *("calls.jsonl", "stats.jsonl", "validations.jsonl", "egress.jsonl"),
+)
 
 
 def folder_of(result: Result) -> AttemptFolder | None:
@@ -49,14 +49,22 @@ def first_within(lines: Sequence[str], max_bytes: int) -> list[str]:
     return last_within(lines[::-1], max_bytes)[::-1]
 
 
-def files(folder: AttemptFolder, beside: Path | None) -> list[tuple[str, str]]:
-    """Return names and relative links of the files that a reader of the page may want."""
+def files(
+    folder: AttemptFolder, beside: Path | None, max_links: int = len(LINKED)
+) -> list[tuple[str, str]]:
+    """Return names and relative links of the files that a reader of the page may want, and of all.
+
+    Where only some are linked, the folder that has the others is, too.
+    """
     if beside is None:
         return []
     there = [name for name in LINKED if _is_own(folder.path / name)]
     start = os.path.relpath(folder.path, beside)
     # the dot keeps a folder's name with a colon in it from being taken for a scheme
-    return [(name, quote(f"./{Path(start, name).as_posix()}")) for name in there]
+    linked = [(name, quote(f"./{Path(start, name).as_posix()}")) for name in there[:max_links]]
+    more = len(there) - len(linked)
+    folder_link = quote(f"./{Path(start).as_posix()}/")
+    return [*linked, (f"{more} more in its folder", folder_link)] if more else linked
 
 
 def _is_own(path: Path) -> bool:

@@ -8,24 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_mlebench._plain_text import one_line
-from pytest_mlebench._units import show_duration, show_score, show_size, show_tokens
 from pytest_mlebench.reports.attempt_facts import MEANINGS
 from pytest_mlebench.reports.breakdown import count_failures, rates_by_category
 from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
-from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows, shown_usd
-from pytest_mlebench.reports.costs import Costs, costs_of
-from pytest_mlebench.reports.page.attempt_view import (
-    AttemptPlace,
-    AttemptView,
-    anchor_of,
-    budget,
-    view_attempt,
-)
-from pytest_mlebench.reports.page.spread import Scored, Spread, draw_spread
+from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
+from pytest_mlebench.reports.curves import TimeQuote, time_quotes
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import AttemptFindings
+from pytest_mlebench.reports.page.competition_rows import PageRow, page_rows
 from pytest_mlebench.reports.plots import Plot
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
-from pytest_mlebench.reports.results import Result, named
-from pytest_mlebench.reports.summary import result_letters
+from pytest_mlebench.reports.results import named
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
@@ -42,60 +35,6 @@ class Bar:
     low: float
     high: float
     note: str
-
-
-@dataclass(frozen=True)
-class PageRow:
-    """One competition with all its seeds."""
-
-    name: str
-    title: str
-    url: str
-    split: str
-    category: str
-    issues: tuple[tuple[str, str], ...]  # kind, what
-    leaky: bool
-    spread: Spread | None
-    attempts: tuple[AttemptView, ...]
-    medals: int
-    points: int  # gold 3, silver 2, bronze 1
-    score: float | None
-    score_text: str
-    percentile: float | None
-    seconds: float | None
-    memory: int | None
-    gpus: str
-    costs: Costs
-
-    @property
-    def medal_names(self) -> str:
-        """Return the medals that occur, for the filter."""
-        return " ".join(dict.fromkeys(attempt.medal for attempt in self.attempts))
-
-    @property
-    def outcomes(self) -> str:
-        """Return the outcomes that occur, for the filter."""
-        return " ".join(dict.fromkeys(attempt.outcome for attempt in self.attempts))
-
-    @property
-    def time_text(self) -> str:
-        """Return the mean time of an attempt."""
-        return "" if self.seconds is None else show_duration(_rounded(self.seconds))
-
-    @property
-    def tokens_text(self) -> str:
-        """Return the tokens of all attempts together, where they were counted."""
-        return show_tokens(self.costs.tokens) if self.costs.has_figures else ""
-
-    @property
-    def cost_text(self) -> str:
-        """Return the dollars of all attempts together, where they were counted."""
-        return shown_usd(self.costs) if self.costs.has_figures else ""
-
-    @property
-    def memory_text(self) -> str:
-        """Return the highest memory of an attempt."""
-        return "" if self.memory is None else show_size(self.memory)
 
 
 @dataclass(frozen=True)
@@ -120,7 +59,8 @@ class PageView:
     cost_notes: tuple[str, ...]
     failures: tuple[tuple[str, int, str], ...]
     rows: tuple[PageRow, ...]
-    seeds: tuple[int, ...]
+    audit: tuple[tuple[AttemptFindings, str], ...]  # what was found, and where its attempt is
+    quotes: tuple[TimeQuote, ...]
     plots: tuple[Plot, ...]
     disclosure: tuple[str, ...]
 
@@ -132,6 +72,13 @@ class PageView:
             "memory": any(row.memory is not None for row in self.rows),
             "gpus": any(row.gpus for row in self.rows),
             "costs": any(row.costs.has_figures for row in self.rows),
+        }
+
+    @property
+    def marks(self) -> set[str]:
+        """Return the marks of leaks and findings that occur, for the legend."""
+        return {row.leak for row in self.rows} | {
+            one.flag for row in self.rows for one in row.attempts
         }
 
     @property
@@ -157,6 +104,7 @@ def view_of(report: Report, folder: Path | None) -> PageView:
     several = len(report.blocks) > 1
     head, *rates = _rates(report)
     conditions = report.comparability
+    rows = tuple(page_rows(report, folder))
     return PageView(
         title=f"MLE-bench report: {agent}" if agent else "MLE-bench report",
         agent=agent,
@@ -177,8 +125,9 @@ def view_of(report: Report, folder: Path | None) -> PageView:
         failures=tuple(
             (kind, count, MEANINGS[kind]) for kind, count in count_failures(report.results).items()
         ),
-        rows=tuple(_rows(report, folder)),
-        seeds=report.seeds,
+        rows=rows,
+        audit=tuple(_audited(report, rows)),
+        quotes=tuple(time_quotes(report)),
         plots=tuple(report.plots),
         disclosure=tuple(
             one_line(line)
@@ -196,7 +145,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     disclosure = report.disclosure
     shown = {
         "version": disclosure.agent_version,
-        "made": report.created,
+        "ran": _ran(disclosure),
+        "report made": report.created,
         "competitions": str(len({result.competition for result in report.results})),
         "seeds": str(len(report.seeds)),
         "agent hours": f"{report.agent_hours:.1f}" if report.agent_hours else None,
@@ -205,6 +155,22 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         "description": disclosure.description,
     }
     yield from ((name, one_line(value)) for name, value in shown.items() if value)
+
+
+def _ran(disclosure: Disclosure) -> str | None:
+    """Return when the attempts ran, as far as that is known."""
+    first, last = disclosure.started, disclosure.finished
+    if first is None or last is None:
+        return first if last is None else f"until {last}"
+    return first if first == last else f"{first} to {last}"
+
+
+def _audited(report: Report, rows: Iterable[PageRow]) -> Iterator[tuple[AttemptFindings, str]]:
+    """Yield the attempts with findings, each with the anchor of its detail."""
+    anchors = {one.key: one.anchor for row in rows for one in row.attempts}
+    for each in () if report.audit is None else report.audit.attempts:
+        if each.findings:
+            yield each, anchors.get(each.key, "")
 
 
 def _headlines(report: Report) -> Iterator[Bar]:
@@ -248,86 +214,6 @@ def _rates(report: Report) -> Iterator[tuple[str, ...]]:
             "" if row.without_leaks is None else row.without_leaks.text(),
             f"{row.not_run} of {row.runs}",
         )
-
-
-def _rows(report: Report, folder: Path | None) -> Iterator[PageRow]:
-    order = [*report.membership.splits]
-    taken: set[str] = set()
-    max_bytes = budget(len(report.results))
-    for number, block in enumerate(report.blocks):
-        groups: dict[str, list[Result]] = {}
-        for result in block:
-            groups.setdefault(result.competition, []).append(result)
-        splits = {name: report.membership.benchmark_split(name) for name in groups}
-        for name in sorted(groups, key=lambda name: (_place(splits[name], order), name)):
-            group = sorted(groups[name], key=lambda result: result.seed)
-            views = []
-            for result in group:
-                place = AttemptPlace(
-                    anchor=anchor_of(result, number, taken),
-                    split=splits[name],
-                    category=report.membership.categories.get(name, "unknown"),
-                    several=len(report.blocks) > 1,
-                    folder=folder,
-                    max_bytes=max_bytes,
-                )
-                views.append(view_attempt(result, place, result_letters([result])))
-            yield _row(report, group, views)
-
-
-def _place(split: str, order: Sequence[str]) -> int:
-    first = ("low", "medium", "high")
-    known = (*first, *(name for name in order if name not in first))
-    return known.index(split) if split in known else len(known)
-
-
-def _row(report: Report, group: Sequence[Result], views: Sequence[AttemptView]) -> PageRow:
-    first = group[0]
-    competition = report.competitions.get(first.competition)
-    scores = [r.grade.score for r in group if r.grade and r.grade.score is not None]
-    places = [r.grade.percentile for r in group if r.grade and r.grade.percentile is not None]
-    seconds = [r.agent_seconds for r in group if r.agent_seconds is not None]
-    memory = [r.attempt.peak_memory for r in group if r.attempt.peak_memory is not None]
-    issues = () if competition is None else competition.known_issues
-    mean = _mean(scores)
-    return PageRow(
-        name=named(first, first.competition, several=len(report.blocks) > 1),
-        title="" if competition is None else competition.title,
-        url=competition.url if competition is not None and competition.source == "kaggle" else "",
-        split=views[0].split,
-        category=views[0].category,
-        issues=tuple((issue.label, issue.what) for issue in issues),
-        leaky=first.competition in report.membership.leaky,
-        spread=None if competition is None else _spread(report, group, views),
-        attempts=tuple(views),
-        medals=sum(bool(result.medal) for result in group),
-        points=sum(int(result.medal) for result in group),
-        score=mean,
-        score_text="" if mean is None else show_score(round(mean, 5)),
-        percentile=_mean(places),
-        seconds=_mean(seconds),
-        memory=max(memory, default=None),
-        gpus=", ".join(dict.fromkeys(one_line(gpu) for r in group for gpu in r.attempt.gpus)),
-        costs=costs_of(group),
-    )
-
-
-def _spread(report: Report, group: Sequence[Result], views: Sequence[AttemptView]) -> Spread | None:
-    scored = [
-        Scored(result.grade.score, result.medal, view.summary, view.anchor)
-        for result, view in zip(group, views, strict=True)
-        if result.grade is not None and result.grade.score is not None
-    ]
-    return draw_spread(report.competitions[group[0].competition].leaderboard, scored)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def _rounded(seconds: float) -> float:
-    """Return seconds as precisely as a table needs them."""
-    return max(0.1, seconds if seconds < 60 else 60 * round(seconds / 60))
 
 
 def filters(view: PageView) -> Mapping[str, Sequence[str]]:

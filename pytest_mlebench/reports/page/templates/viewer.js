@@ -41,7 +41,6 @@
     for (const curve of one.curves) {
       const figure = element(curves, "figure");
       const svg = shape(figure, "svg", { class: "curve", viewBox: "0 0 260 60", role: "img", "aria-label": curve.label });
-      shape(svg, "path", { class: "axis", d: "M5 55H255" });
       shape(svg, "polyline", { points: curve.points });
       element(figure, "figcaption", "", curve.label);
     }

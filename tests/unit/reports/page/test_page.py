@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,8 +16,13 @@ from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.findings import AttemptFindings, Audit, CheckFindings, Finding, Level
+from pytest_mlebench.reports.page.attempt_view import curve_points, links
+from pytest_mlebench.reports.page.curves import usage_curves
+from pytest_mlebench.reports.page.traces import LINKED
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
+from pytest_mlebench.usage import Usage
 
 VOID = {"meta", "br", "input"}
 LARGEST = 1_500_000
@@ -79,6 +85,23 @@ def page(tmp_path: Path, problem: str = "no file", kept: tuple[Snapshot, ...] = 
     return written(Report.of(results, registry=Registry(), disclosure=disclosure), tmp_path)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Outline:
+    """The page of the whole benchmark with one seed."""
+    folder = tmp_path_factory.mktemp("whole")
+    return written(whole_benchmark(folder, seeds=1), folder)
+
+
+def audited(level: Level) -> Report:
+    """Return a report of one attempt that an audit has found something at."""
+    found = Finding("leak", level, "the code names a known leak", ("train.py:31: pd.read_csv()",))
+    result = graded("dog-breed-identification", medal=Medal.GOLD)
+    audit = Audit(
+        (AttemptFindings(result.key, "a", (CheckFindings("facts", "a", (found,)),)),), "0.1.0"
+    )
+    return replace(Report.of([result], registry=Registry()), audit=audit)
+
+
 def test_the_page_tells_rates_scores_and_conditions(tmp_path: Path) -> None:
     outline = page(tmp_path)
     for text in ("MLE-bench report", "demo-digits", "gold", "0.9", "any medal", "no file", "12s"):
@@ -125,17 +148,91 @@ def test_submissions_on_the_way_are_drawn_with_their_milestones(tmp_path: Path) 
     assert "after 4s: 0.6, no medal" in text
 
 
-def test_the_whole_benchmark_with_all_its_traces_is_small_enough(tmp_path: Path) -> None:
-    written(whole_benchmark(tmp_path), tmp_path)
-    assert (tmp_path / "report.html").stat().st_size <= LARGEST
-
-
-def test_a_log_of_nothing_but_markup_does_not_blow_the_page_up(tmp_path: Path) -> None:
+def test_the_whole_benchmark_is_small_enough_whatever_its_logs_are_full_of(tmp_path: Path) -> None:
     report = whole_benchmark(tmp_path)
+    outline = written(report, tmp_path)
+    assert (tmp_path / "report.html").stat().st_size <= LARGEST
+    assert outline.text.count("GPU memory up to 19.9GB") == 225
     for log in tmp_path.rglob("run.log"):
         log.write_text(('"' * 100 + "<" * 90 + "\n") * 100)
     written(report, tmp_path)
     assert (tmp_path / "report.html").stat().st_size <= LARGEST
+
+
+def test_curves_have_fewer_points_and_folders_fewer_links_where_attempts_are_many() -> None:
+    assert [curve_points(count) for count in (1, 30, 225, 10_000)] == [40, 40, 12, 8]
+    samples = [Usage(float(t), memory=t * 1e6) for t in range(1, 500)]
+    assert len(usage_curves(samples, 12)[0].points.split()) == 12
+    assert links(60) > links(225) > 2
+
+
+def test_a_single_attempt_links_to_every_file_that_it_left(tmp_path: Path) -> None:
+    report = whole_benchmark(tmp_path, seeds=1, split="dev")
+    report = replace(report, results=report.results[:1])
+    links = written(report, tmp_path).values("href")
+    names = {Path(link).name for link in links if link.startswith("./")}
+    assert names == {*LINKED}
+
+
+def test_of_many_attempts_a_folder_is_linked_that_has_the_other_files(whole: Outline) -> None:
+    outline = whole
+    folder = "./spooky-author-identification/seed0/attempt1/"
+    assert folder in outline.values("href")
+    assert "6 more in its folder" in outline.text
+
+
+def test_an_attempt_has_its_findings_and_the_audit_links_to_it(tmp_path: Path) -> None:
+    report = audited("violation")
+    outline = written(report, tmp_path)
+    assert outline.text.count("the code names a known leak") == 2  # in the table, at the attempt
+    assert outline.text.count("train.py:31") == 1
+    assert outline.values("href").count("#attempt-dog-breed-identification-seed0") == 4
+    label = "seed 0: gold, 0.95, better than 95.0 % of the teams, in 1h, audit: violation"
+    assert label in outline.values("aria-label")
+    assert "‡ the audit found a violation" in outline.text
+    assert "† the audit" not in outline.text
+
+
+def test_what_is_worth_knowing_only_has_no_mark(tmp_path: Path) -> None:
+    text = written(audited("info"), tmp_path).text
+    assert "the code names a known leak" in text
+    assert "audit:" not in text
+    assert "the audit found" not in text
+
+
+def test_the_legend_tells_known_leaks_from_suspected_ones(tmp_path: Path) -> None:
+    registry = Registry()
+    leaks = {name: registry.load(name) for name in registry.split("all")}
+    known = next(name for name, one in leaks.items() if one.is_leaky and not one.is_suspected)
+    suspected = next(name for name, one in leaks.items() if one.is_suspected)
+    clean = "spooky-author-identification"
+    report = Report.of([graded(name) for name in (known, suspected, clean)], registry=registry)
+    text = written(report, tmp_path).text
+    assert f"{known} *" in text
+    assert f"{suspected} *?" in text
+    assert f"{clean} *" not in text
+    assert "* a leak of the answers is known" in text
+    assert "*? a leak of the answers is suspected" in text
+    only = Report.of([graded(known), graded(clean)], registry=registry)
+    assert "suspected" not in written(only, tmp_path).text
+
+
+def test_the_detail_names_the_hosts_that_were_refused(whole: Outline) -> None:
+    text = whole.text
+    assert "leaks.example (2), kaggle.example (1)" in text
+
+
+def test_the_top_of_the_page_has_the_dates_of_the_run(whole: Outline) -> None:
+    text = whole.text
+    assert "ran2026-11-02T08:00:00+00:00 to 2026-11-09T17:30:00+00:00" in text
+    assert "report made" in text
+
+
+def test_what_less_time_would_have_given_has_figures_and_its_bound(whole: Outline) -> None:
+    text = " ".join(whole.text.split())
+    assert "What 2 h, 8 h, 24 h would have given" in text
+    assert "an upper bound for agents that know their limit" in text
+    assert re.search(r"allany medal\d+\.\d \(\d+\.\d-\d+\.\d\)", text)
 
 
 def test_every_attempt_can_be_linked_and_links_to_its_files(tmp_path: Path) -> None:
@@ -152,12 +249,12 @@ def test_every_attempt_can_be_linked_and_links_to_its_files(tmp_path: Path) -> N
 
 def test_a_log_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     report = whole_benchmark(tmp_path, seeds=1)
-    (tmp_path / "secret").write_text("the answers")
+    (tmp_path / "secret").write_text("what nobody may read")
     for log in tmp_path.rglob("run.log"):
         log.unlink()
         log.symlink_to(tmp_path / "secret")
     outline = written(report, tmp_path)
-    assert "the answers" not in outline.text
+    assert "what nobody may read" not in outline.text
     assert not [link for link in outline.values("href") if link.endswith("run.log")]
 
 
