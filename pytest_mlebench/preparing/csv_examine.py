@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import kind
+from pytest_mlebench.preparing.csv_columns import blocks_of
 from pytest_mlebench.preparing.csv_parts import table_text
 from pytest_mlebench.preparing.csv_source import (
     Array,
@@ -27,7 +28,7 @@ from pytest_mlebench.preparing.csv_source import (
     row_lengths,
     windows,
 )
-from pytest_mlebench.preparing.csv_text import NotProven, Style, columns_of, rows_text
+from pytest_mlebench.preparing.csv_text import NotProven, Style, rows_text
 
 Kept = tuple[Array, list[Any] | None]  # values, or numbers and the texts that these stand for
 
@@ -145,7 +146,7 @@ def _growth(rows: bytes, begins: Array, ends: Array, cells: pd.DataFrame) -> Arr
     sizes = ends - begins
     raw = _spans(rows, begins, sizes)
     raw[np.cumsum(sizes) - 1] = ord("\n")  # or a comma, if there are more cells
-    new = np.frombuffer(rows_text(columns_of(cells), Style()).encode(), np.uint8)
+    new = np.frombuffer(rows_text(blocks_of(cells, Style()), Style()), np.uint8)
     if np.array_equal(raw, new):
         return np.zeros((2, len(cells)), dtype=np.int64)
     new_sizes = np.diff(np.flatnonzero(new == ord("\n")) + 1, prepend=0)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pytest_mlebench.host.crew import Crew
-from pytest_mlebench.preparing.csv_text import Column, NotProven, Style, columns_of, rows_text
+from pytest_mlebench.preparing.csv_columns import blocks_of
+from pytest_mlebench.preparing.csv_text import NotProven, Style, rows_text
 
 # to_csv writes so many cells at a time, within which dates have one form, with hours or without.
 CHUNK_CELLS = 100_000
 PART_CHUNKS = 4  # a few megabytes of text
 STYLES = ("sep", "quoting", "float_format")
-MIN_SHARED_CELLS = 3_000_000  # from which on more processes pay
+# From which on more processes pay, in doubles to be written. Whole numbers and texts are written
+# sooner than they are handed over; what pandas writes takes ten times as long.
+MIN_SHARED_CELLS = 20_000_000
+DOUBLES_BY_PANDAS = 10
 
 Options = dict[str, Any]  # of to_csv
 
@@ -26,34 +31,15 @@ def csv_parts(table: pd.DataFrame, options: Options) -> Iterator[bytes]:
     """Yield the csv text of a table, header first."""
     yield by_pandas(table.iloc[:0], options)
     step = PART_CHUNKS * max(1, CHUNK_CELLS // max(1, table.shape[1]))
-    starts = range(0, len(table), step)
-    parts = (table.iloc[start : start + step] for start in starts)
-    with Crew(None if table.size >= MIN_SHARED_CELLS else 1) as crew:
-        yield from crew.map(partial(part_text, to_part(part, options), options) for part in parts)
-
-
-def part_text(part: list[Column] | pd.DataFrame, options: Options) -> bytes:
-    """Return the csv text of some rows, without a header."""
-    if isinstance(part, pd.DataFrame):
-        return by_pandas(part, {**options, "header": False})
-    try:
-        return rows_text(part, _style(options)).encode()
-    except NotProven:
-        return part_text(_table(part), options)
-
-
-def to_part(rows: pd.DataFrame, options: Options) -> list[Column] | pd.DataFrame:
-    """Return rows in the form in which they are written fastest: without an index, by columns."""
-    try:
-        _style(options)
-        return columns_of(rows)
-    except NotProven:
-        return rows
+    parts = (table.iloc[start : start + step] for start in range(0, len(table), step))
+    with Crew(None if _work(table, options) >= MIN_SHARED_CELLS else 1) as crew:
+        yield from crew.map(_call(part, options) for part in parts)
 
 
 def table_text(table: pd.DataFrame, options: Options) -> bytes:
     """Return the csv text of a table, without a header."""
-    return part_text(to_part(table, options), options)
+    found: bytes = _call(table, options)()
+    return found
 
 
 def by_pandas(table: pd.DataFrame, options: Options) -> bytes:
@@ -65,20 +51,29 @@ def by_pandas(table: pd.DataFrame, options: Options) -> bytes:
     return (text if hidden is None else text.replace(HIDDEN, "\r")).encode()
 
 
+def _work(table: pd.DataFrame, options: Options) -> int:
+    """Return how much of the work can be shared, in doubles to be written."""
+    if _call(table.iloc[:1], options).func is not rows_text:
+        return int(table.size) * DOUBLES_BY_PANDAS
+    return len(table) * int((table.dtypes == np.float64).sum())
+
+
+def _call(table: pd.DataFrame, options: Options) -> partial[bytes]:
+    """Return the call that gives the text of some rows: the fast one, or that of pandas."""
+    try:
+        style = _style(options)
+        return partial(rows_text, blocks_of(table, style, index=options["index"]), style)
+    except NotProven:
+        return partial(by_pandas, table, {**options, "header": False})
+
+
 def _style(options: Options) -> Style:
     """Return what is asked of ``to_csv``, if the fast way knows all of it."""
     rest = {**options}
     style = Style(**{name: rest.pop(name) for name in STYLES if name in rest})
-    if rest != {"index": False}:
+    if rest not in ({"index": False}, {"index": True}):
         raise NotProven
     return style
-
-
-def _table(columns: list[Column]) -> pd.DataFrame:
-    table: dict[Hashable, Any] = {}
-    for number, column in enumerate(columns):
-        table[number] = pd.Series(column, dtype=object) if isinstance(column, list) else column
-    return pd.DataFrame(table)
 
 
 def _writes(cell: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pytest_mlebench.preparing import json_text
-from pytest_mlebench.preparing.csv_text import Array, encoded_numbers
+from pytest_mlebench.preparing.number_text import Array, number_cells
 
 WINDOW_BYTES = 1 << 20
 MAX_WINDOW_BYTES = 1 << 26
@@ -236,7 +236,7 @@ def _taken(column: Column, places: Array) -> Column:
 def _cells(column: Column, indent: str) -> tuple[list[str], str]:
     """Return the JSON text of values, and the quote that is still missing on both sides."""
     if isinstance(column, np.ndarray):
-        return encoded_numbers(column), ""
+        return number_cells(column), ""
     if all(type(value) is str for value in column):
         together = "".join(column)
         plain = together.isascii() and together.isprintable()

@@ -13,7 +13,7 @@ from golden_pack import Pack, describe
 from pytest_mlebench import load_competition
 from pytest_mlebench.archives import deflate, unzip
 from pytest_mlebench.host import crew
-from pytest_mlebench.preparing import csv_parts, csv_rows, csv_source, csv_text, json_text
+from pytest_mlebench.preparing import csv_parts, csv_rows, csv_source, json_text, number_text
 
 CSV = (
     "champs-scalar-coupling",
@@ -71,7 +71,7 @@ def test_large_csv_files_give_the_golden_ones(
 def test_the_standard_library_gives_the_golden_files(
     competition_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (csv_text, json_text):
+    for module in (number_text, json_text):
         assert module.orjson is not None
         monkeypatch.setattr(module, "orjson", None)
     for each in (deflate, unzip):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pytest_mlebench.preparing import csv_parts, csv_text, write_csv
+from pytest_mlebench.preparing import csv_columns, csv_parts, number_text, write_csv
+from pytest_mlebench.preparing.csv_columns import blocks_of
 from pytest_mlebench.preparing.csv_parts import by_pandas, table_text
-from pytest_mlebench.preparing.csv_text import NotProven, Style, columns_of, rows_text
+from pytest_mlebench.preparing.csv_text import NotProven, Style, rows_text
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -99,8 +102,8 @@ def pandas_text(table: pd.DataFrame, options: dict[str, Any]) -> bytes:
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The library that prints numbers."""
     if request.param == "json":
-        monkeypatch.setattr(csv_text, "orjson", None)
-    assert csv_text.orjson is not None or request.param == "json"
+        monkeypatch.setattr(number_text, "orjson", None)
+    assert number_text.orjson is not None or request.param == "json"
     return str(request.param)
 
 
@@ -162,10 +165,47 @@ def test_doubles_of_all_magnitudes_are_written_as_python_writes_them(
             [0.0, -0.0, np.inf, -np.inf, np.nan],
         ]
     )
-    found = rows_text([values, values], Style(float_format=float_format)).splitlines()
+    found = rows_text([[values, values]], Style(float_format=float_format)).decode().splitlines()
     print_one = repr if float_format is None else float_format.__mod__
     expected = ["" if np.isnan(value) else print_one(value) for value in values.tolist()]
     assert found == [f"{text},{text}" for text in expected]
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    "value", [1e-7, -1e-7, 1.5e-7, 1e-5, -1e-5, 1.25e-5, 1e-100, 1e16, -1.5e16, 1e100, -np.inf]
+)
+@pytest.mark.parametrize("others", [[], [0.5], [1e-6, np.nan]], ids=str)
+def test_an_exponent_is_written_as_python_writes_it_wherever_it_is(
+    value: float, others: list[float]
+) -> None:
+    table = pd.DataFrame({"x": [*others, value, *others]}).assign(y=value)
+    assert table_text(table, {"index": False}) == pandas_text(table, {})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [["a", "", "b"], ["", ""], [1.5, np.nan], [True, None], [np.nan, np.nan]],
+    ids=str,
+)
+def test_an_empty_cell_that_is_alone_in_its_row_has_quotes(column: Any) -> None:
+    table = pd.DataFrame({"x": pd.Series(column)})
+    assert rows_text(blocks_of(table, Style()), Style()) == pandas_text(table, {})
+
+
+def test_a_table_of_many_blocks_is_written_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_columns, "MIN_BLOCK_ROWS", 7)
+    monkeypatch.setattr(csv_columns, "BLOCK_CELLS", 7)
+    table = pd.DataFrame({"n": range(100), "text": [f"{n}," for n in range(100)]})
+    assert len(blocks_of(table, Style())) == 15
+    assert table_text(table, {"index": False}) == pandas_text(table, {})
+
+
+def test_whole_numbers_as_an_index_take_the_fast_way() -> None:
+    table = pd.DataFrame({"y": ["a", "b"]}, index=[7, -3])
+    assert rows_text(blocks_of(table, Style(), index=True), Style()) == b"7,a\n-3,b\n"
+    with pytest.raises(NotProven):
+        blocks_of(table.set_index("y"), Style(), index=True)
 
 
 @pytest.mark.parametrize(
@@ -177,29 +217,34 @@ def test_doubles_of_all_magnitudes_are_written_as_python_writes_them(
         np.array([True, False]),
         ["a", 'b "quoted", with\n all'],
         ["a", None],
+        ["a", float("nan")],
+        [True, None],
+        [False, float("nan")],
+        ["a", 1],
+        [1.5, "a"],
     ],
     ids=str,
 )
 def test_the_usual_types_take_the_fast_way(column: Any) -> None:
     table = pd.DataFrame({"x": [1, 2], "y": pd.Series(column)})
     expected = pandas_text(table, {})
-    assert rows_text(columns_of(table), Style()).encode() == expected
+    assert rows_text(blocks_of(table, Style()), Style()) == expected
 
 
 @pytest.mark.parametrize(
     "table",
     [
-        pd.DataFrame({"x": ["a", ""]}),
         pd.DataFrame({"x": np.array([1.5], dtype="float32")}),
         pd.DataFrame({"x": pd.to_datetime(["2020-01-01"])}),
-        pd.DataFrame({"x": ["a", 1, 2.5, True]}, dtype=object),
+        pd.DataFrame({"x": ["a", 1, np.float64(2.5), b"b"]}, dtype=object),
+        pd.DataFrame({"x": ["a", "b\0"]}),
         pd.DataFrame(index=[1, 2]),
     ],
-    ids=["lone-empty", "float32", "dates", "mixed", "no-columns"],
+    ids=["float32", "dates", "mixed", "null-character", "no-columns"],
 )
 def test_what_is_not_proven_is_left_to_pandas(table: pd.DataFrame) -> None:
     with pytest.raises(NotProven):
-        rows_text(columns_of(table), Style())
+        blocks_of(table, Style())
     assert table_text(table, {"index": False}) == pandas_text(table, {})
 
 
@@ -215,14 +260,21 @@ def test_an_index_is_written_where_it_is_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == ",x,y\n7,0.5,a\n3,1.5,b\n"
 
 
+@pytest.mark.parametrize("with_dates", [False, True])
 def test_large_tables_are_written_by_several_processes_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_dates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(csv_parts, "MIN_SHARED_CELLS", 0)
     monkeypatch.setattr(csv_parts, "CHUNK_CELLS", 30)
     monkeypatch.setattr("pytest_mlebench.host.crew.host_cpus", lambda: 3)
     numbers = np.arange(1000)
     table = pd.DataFrame({"n": numbers, "half": numbers / 2, "text": [f"{n}, " for n in numbers]})
-    table["day"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(numbers, "D")  # for pandas
+    if with_dates:  # by pandas
+        table["day"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(numbers, "D")
     write_csv(table, tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_bytes() == b"n,half,text,day\n" + pandas_text(table, {})
+    assert (tmp_path / "t.csv").read_bytes() == pandas_text(table, {"header": True})
+
+
+def test_processes_that_help_writing_do_without_pandas() -> None:
+    code = "import sys, pytest_mlebench.preparing.csv_text; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
