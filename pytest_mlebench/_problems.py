@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pytest_mlebench.errors import ConfigError, ConfigErrors
 
 T = TypeVar("T")
 
-Remedy = Mapping[str, str | None]  # option: the value that would work, None to leave it out
+
+@dataclass(frozen=True)
+class Without:
+    """A remedy for an option that is given several times: leave some of its values out."""
+
+    values: frozenset[str]
+
+    @classmethod
+    def of(cls, value: str) -> Without:
+        """Return the remedy that leaves one value out."""
+        return cls(frozenset({value}))
+
+
+# option: the value that would work, None to leave it out
+Remedy = Mapping[str, "str | Without | None"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +32,7 @@ class Problem:
     """A sentence with its way out, and what of it can be typed."""
 
     text: str
-    remedy: Remedy = field(default_factory=dict)
+    remedy: Remedy | None = None  # None: nothing that can be typed would help
 
 
 class Problems:
@@ -26,19 +40,16 @@ class Problems:
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
-        self.further: dict[str, str | None] = {}  # remedies that belong to no single problem
 
     @property
-    def remedy(self) -> dict[str, str | None]:
-        """Return all remedies as one."""
-        merged = dict(self.further)
+    def remedy(self) -> Remedy | None:
+        """Return all remedies as one; None if a problem has none."""
+        merged: Remedy = {}
         for problem in self.found:
-            merged.update(problem.remedy)
+            if problem.remedy is None:
+                return None
+            merged = merge(merged, problem.remedy)
         return merged
-
-    def also(self, remedy: Remedy) -> None:
-        """Add to what would work."""
-        self.further.update(remedy)
 
     def check(self, check: Callable[[], T], stand_in: T, remedy: Remedy | None = None) -> T:
         """Return what a check returns; take note of what it refuses and return the stand-in."""
@@ -53,10 +64,22 @@ class Problems:
         known = {problem.text for problem in self.found}
         for each in error.errors if isinstance(error, ConfigErrors) else (error,):
             if str(each) not in known:
-                self.found.append(Problem(str(each), remedy or {}))
+                self.found.append(Problem(str(each), remedy))
 
     def __bool__(self) -> bool:
         return bool(self.found)
+
+
+def merge(first: Remedy, second: Remedy) -> Remedy:
+    """Return two remedies as one; of an option that both name, the second wins."""
+    merged = dict(first)
+    for name, value in second.items():
+        known = merged.get(name)
+        if isinstance(known, Without) and isinstance(value, Without):
+            merged[name] = Without(known.values | value.values)
+        else:
+            merged[name] = value
+    return merged
 
 
 def together(*checks: Callable[[], object]) -> None:

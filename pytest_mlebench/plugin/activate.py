@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pytest_mlebench._problems import Problems
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.plugin.checks import BASELINE, examine
+from pytest_mlebench.plugin.checks import examine
 from pytest_mlebench.plugin.collection import Collection
 from pytest_mlebench.plugin.interrupts import Interrupts
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import SESSION, MleSession
-from pytest_mlebench.plugin.settings import settings_of
 from pytest_mlebench.plugin.terminal import Terminal
 from pytest_mlebench.plugin.verdicts import Verdicts
-from pytest_mlebench.plugin.way_out import explain
+from pytest_mlebench.plugin.way_out import explain, session_of
 
 
 def activate(config: pytest.Config) -> None:
@@ -71,13 +68,9 @@ def _checked(config: pytest.Config) -> MleSession:
     Where nothing is wrong with the options the host is looked at when the session starts.
     """
     problems = Problems()
-    settings = settings_of(config, problems)
-    session = problems.check(lambda: MleSession(config, settings), None, BASELINE)
+    session = session_of(config, problems)
     if problems:
-        stand_in = session or MleSession(config, replace(settings, agent=str(BASELINE["agent"])))
-        if settings.ids and not config.option.collectonly:
-            examine(stand_in, problems)
+        if session.settings.ids and not config.option.collectonly:
+            examine(session, problems)
         raise ConfigError(explain(config, problems))
-    if session is None:
-        raise TypeError("a session that is refused is a problem")
     return session

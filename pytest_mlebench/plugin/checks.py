@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
-
 import pytest
 
-from pytest_mlebench._problems import Problems, Remedy
-from pytest_mlebench._units import show_duration
+from pytest_mlebench._problems import Problems, Remedy, Without
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, WallMissing
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.plugin import options
+from pytest_mlebench.plugin.extent import claimed_limits, refuse_absurd, remedy_of
+from pytest_mlebench.plugin.resume import examine_run
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT
 from pytest_mlebench.plugin.session import AT_HOME, MleSession
+from pytest_mlebench.plugin.writable import (
+    other_store,
+    require_folder,
+    require_report,
+    require_room,
+    store_label,
+)
 from pytest_mlebench.reports.gates import PREPARED, Gate
-
-# What nobody means: the whole benchmark with three seeds is 5,400 hours, with sixteen 28,800.
-MAX_HOURS = 100_000
-MAX_ATTEMPTS = 100_000  # more items than pytest can usefully collect
 
 HOST_LIMITS: Remedy = {"limits": "host", "cpus": None, "memory": None, "gpus": None}
 BASELINE: Remedy = {"agent": "baseline", "sandbox": None, "network": None}
@@ -30,16 +30,18 @@ DEMO: Remedy = {"split": DEFAULT_SPLIT, "competition": None}
 def examine(session: MleSession, problems: Problems) -> tuple[str, ...]:
     """Note everything that cannot work, and return lines for the header."""
     settings = session.settings
-    for path in settings.reports:
-        problems.check(lambda path=path: _require_writable(path), None, {"report": None})  # type: ignore[misc]  # bound now
-    problems.check(lambda: _require_folder(settings.store), None, {"data-dir": None})
+    config = session.config
+    _examine_reports(session, problems)
+    store, label = settings.store, store_label(config)
+    problems.check(lambda: require_folder(store, label), None, other_store(config))
+    examine_run(session, problems)
     for gate in settings.gates:
         problems.check(lambda gate=gate: _require_selected(session, gate), None, _bar(gate))  # type: ignore[misc]  # same
     problems.check(lambda: _refuse_bars_without_runs(session), None, {"prepare": None})
     problems.check(lambda: _require_descriptions(session), None, {"description": None})
     problems.check(lambda: _require_leaderboards(session), None, {"require": None})
+    problems.check(lambda: refuse_absurd(session), None, remedy_of(session))
     if not session.agent_is_overridden:
-        problems.check(lambda: _refuse_absurd(session), None, {"seeds": "1"})
         problems.check(lambda: _refuse_shared_dollars(session), None, BASELINE)
     elsewhere = settings.hosts is not None  # every host looks around for itself
     notes = [] if elsewhere else examine_host(session, problems)
@@ -49,10 +51,39 @@ def examine(session: MleSession, problems: Problems) -> tuple[str, ...]:
 def examine_host(session: MleSession, problems: Problems) -> list[str]:
     """Note what cannot work on the host where attempts are to run; return lines for the header."""
     settings = session.settings
-    notes = [] if session.agent_is_overridden else _sandbox_notes(session, problems)
+    notes = []
+    if session.agent_is_overridden:
+        problems.check(lambda: refuse_beyond_host(session), None, HOST_LIMITS)
+    else:
+        notes = _sandbox_notes(session, problems)
     if settings.missing == "fail" and (settings.store.is_dir() or not settings.store.exists()):
         problems.check(lambda: _refuse_unprepared(session), None, _prepared_ones(session))
     return notes
+
+
+def refuse_beyond_host(session: MleSession) -> None:
+    """Refuse limits that no sandbox here could give, where only a fixture knows the agent."""
+    # late on purpose: only with an agent
+    from pytest_mlebench.host.gpus import gpus_for
+    from pytest_mlebench.host.leases import Capacity, LeaseClaim, host_capacity, require
+
+    limits, name = claimed_limits(session), session.settings.sandbox
+    if session.config.hook.pytest_mle_sandbox.get_hookimpls():
+        return  # it may have another host
+    try:
+        if name != "docker":
+            require(LeaseClaim.of(limits), host_capacity(gpus_for(limits)))
+            return
+    except ConfigError:
+        if name == "process":
+            raise
+        if not _engine_answers():
+            raise
+    from pytest_mlebench.sandbox.docker.engine import Engine  # late on purpose: heavy
+
+    facts = Engine().facts
+    gpus = gpus_for(limits) if facts.local else ()
+    require(LeaseClaim.of(limits), Capacity(facts.cpus, facts.memory_bytes, gpus, place=facts.host))
 
 
 def distinct_limits(session: MleSession) -> list[Limits]:
@@ -86,14 +117,31 @@ def _sandbox_notes(session: MleSession, problems: Problems) -> list[str]:
             sandbox = session.sandbox(agent)
             notes += sandbox.preflight(agent, limits, session.network(agent))
             if isinstance(sandbox, Leasing) and sandbox.claim(limits):
-                problems.check(LeaseLedger().require_writable, None)
+                problems.check(LeaseLedger().require_writable, None)  # no option would help
     except ConfigError as error:
         several = error.errors if isinstance(error, ConfigErrors) else (error,)
         for each in several:
             problems.add(each, _remedy(each))
-        if not all(isinstance(each, HostTooSmall) for each in several) and _has_standard(session):
-            problems.also(HOST_LIMITS)  # of this host the sandbox may not have come to speak
     return notes
+
+
+def _engine_answers() -> bool:
+    from pytest_mlebench.sandbox.docker.engine import Engine  # late on purpose: heavy
+
+    try:
+        _ = Engine().facts
+    except ConfigError:
+        return False
+    return True
+
+
+def _examine_reports(session: MleSession, problems: Problems) -> None:
+    config = session.config
+    label = options.spelled(config, "report")
+    named = {config.invocation_params.dir / name: name for name in options.values(config, "report")}
+    for path in session.settings.reports:
+        remedy = {"report": Without.of(named.get(path, str(path)))}
+        problems.check(lambda path=path: require_report(path, label), None, remedy)  # type: ignore[misc]  # bound now
 
 
 def _remedy(error: ConfigError) -> Remedy:
@@ -136,22 +184,6 @@ def _choices(session: MleSession) -> list[str]:
     return notes if chosen is None else [*notes, chosen]
 
 
-def _refuse_absurd(session: MleSession) -> None:
-    """Refuse a budget of seeds, competitions and hours that is a slip of the finger."""
-    settings, seeds = session.settings, session.settings.seeds
-    attempts = len(settings.ids) * seeds
-    seconds = sum(
-        session.limits(session.registry.load(i), session.agent).time_seconds for i in settings.ids
-    )
-    hours = seconds * seeds / 3600
-    if attempts > MAX_ATTEMPTS or hours > MAX_HOURS:
-        raise ConfigError(
-            f"--mle-seeds={seeds} on {len(settings.ids)} competitions is {attempts:,} attempts of "
-            f"up to {show_duration(seconds / max(1, len(settings.ids)))} each, {hours:,.0f} hours "
-            f"in all: give fewer seeds (3 are usual), or a shorter --mle-time-limit"
-        )
-
-
 def _refuse_bars_without_runs(session: MleSession) -> None:
     settings = session.settings
     gates = [*settings.gates, *(() if settings.spending_gate is None else [settings.spending_gate])]
@@ -177,8 +209,9 @@ def _require_leaderboards(session: MleSession) -> None:
     competitions = (session.registry.load(i) for i in settings.ids)
     bare = [each.id for each in competitions if not each.leaderboard.has_medals]
     if bare:
+        wanted = options.written(session.config, "require", settings.require)
         raise ConfigError(
-            f"--mle-require={settings.require} cannot be reached in {', '.join(bare[:3])}"
+            f"{wanted} cannot be reached in {', '.join(bare[:3])}"
             f"{', …' if len(bare) > 3 else ''}, which has no leaderboard and gives no medals: "
             "use --mle-require=pass, or give it a [leaderboard] in its competition.toml"
         )
@@ -209,41 +242,8 @@ def _runs_the_suite(session: MleSession) -> bool:
 
 
 def _bar(gate: Gate) -> Remedy:
-    """Return what would work instead of a bar: the split that it is about."""
-    return {"fail-under": None, "baseline": None} if gate.split else {}
-
-
-def _require_writable(path: Path) -> None:
-    """Refuse a report's path that could not be written after the last agent."""
-    if path.is_dir():
-        raise ConfigError(f"--mle-report names a folder, not a file: {path}")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise ConfigError(f"--mle-report names a file that cannot be written: {path}")
-    _require_room(path.parent, "--mle-report", path)
-
-
-def _require_folder(store: Path) -> None:
-    """Refuse a dataset store that is a file or could not be made."""
-    if store.exists() and not store.is_dir():
-        raise ConfigError(f"--mle-data-dir must be a folder, given: {store}")
-    if not store.exists():
-        _require_room(store.parent, "--mle-data-dir", store)
-
-
-def _require_room(folder: Path, option: str, given: Path) -> None:
-    """Refuse a folder that is not there and cannot be made, or in which nothing can be made."""
-    above = folder.absolute()
-    while not above.exists() and above != above.parent:
-        above = above.parent
-    if not above.is_dir():
-        raise ConfigError(f"{option} is below a file, {above}, given: {given}")
-    try:
-        tempfile.TemporaryFile(dir=above).close()  # permissions do not tell it all: /proc, quotas
-    except OSError as error:
-        raise ConfigError(
-            f"{option} is in a folder that cannot be written, {above} ({error.strerror}), "
-            f"given: {given}: choose another"
-        ) from None
+    """Return what would work instead of a bar that nothing could reach: to leave it out."""
+    return {"fail-under": Without.of(gate.given.partition("=")[2]), "baseline": None}
 
 
 def _refuse_unprepared(session: MleSession) -> None:
@@ -254,7 +254,7 @@ def _refuse_unprepared(session: MleSession) -> None:
 
         preflight(competitions, session.store)
         if settings.store.exists() and any(session.store.find(one) is None for one in competitions):
-            _require_room(settings.store, "--mle-data-dir", settings.store)
+            require_room(settings.store, store_label(session.config), settings.store)
         return
     lost = [each.id for each in competitions if session.store.find(each) is None]
     if lost:

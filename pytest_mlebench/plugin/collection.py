@@ -10,6 +10,7 @@ import pytest
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.plugin import options, suite
+from pytest_mlebench.plugin.extent import add_items
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT, marked, registry, seeds_from
 from pytest_mlebench.plugin.session import FIXTURES, ITEM_KEY, MleSession, current
 from pytest_mlebench.reports.results import ItemKey
@@ -95,7 +96,9 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
         else:
             ids = registry(config).select((DEFAULT_SPLIT,))
         usual = session.settings.seeds if session else options.given(config, "seeds")
-        seeds = mark.seeds or seeds_from(usual, "--mle-seeds")
+        seeds = mark.seeds or seeds_from(usual, options.spelled(config, "seeds"))
+        if session is not None and _OF_AN_ATTEMPT & set(metafunc.fixturenames):
+            add_items(session, metafunc.definition, ids, seeds)
     except ConfigError as error:
         raise pytest.Collector.CollectError(str(error)) from None
     names = ("mle_competition", "mle_seed")

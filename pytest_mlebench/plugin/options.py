@@ -157,13 +157,16 @@ def explicit(config: pytest.Config, name: str) -> Any:
     option = _BY_NAME[name]
     value = getattr(config.option, option.key, None)
     if value in (None, []):
-        value = config.getini(option.key) or None
-    elif any(not text.strip(" ,") for text in (value if option.repeatable else [value])):
+        value = config.getini(option.key)
+    if value is None:
+        return None
+    texts = value if option.repeatable else [value]
+    if not texts or any(not text.strip(" ,") for text in texts):
         raise pytest.UsageError(
-            f"{option.flag} is empty, as a variable that is not set leaves it: "
+            f"{spelled(config, name)} is empty, as a variable that is not set leaves it: "
             f"give it a value ({option.metavar}), or leave the option out"
         )
-    if option.choices and value not in (None, *option.choices):
+    if option.choices and value not in option.choices:
         label = spelled(config, name)
         raise pytest.UsageError(
             f"{label} must be one of {', '.join(option.choices)}, given: {value}"
@@ -174,10 +177,29 @@ def explicit(config: pytest.Config, name: str) -> Any:
 def spelled(config: pytest.Config, name: str) -> str:
     """Return an option as the user wrote it: on the command line, else in the ini file."""
     option = _BY_NAME[name]
-    typed = getattr(config.option, option.key, None) not in (None, [])
-    if typed or config.inipath is None or not config.getini(option.key):
+    if on_command_line(config, name) or config.getini(option.key) is None:
         return option.flag
-    return f"{option.key} in {config.inipath.name}"
+    if any(text.startswith(f"{option.key}=") for text in config.option.override_ini or ()):
+        return f"-o {option.key}"
+    return option.key if config.inipath is None else f"{option.key} in {config.inipath.name}"
+
+
+def written(config: pytest.Config, name: str, value: object) -> str:
+    """Return an option with its value as the user wrote it."""
+    label, option = spelled(config, name), _BY_NAME[name]
+    key, _, place = label.partition(" in ")
+    return f"{key} = {value} in {place}" if key == option.key and place else f"{label}={value}"
+
+
+def values(config: pytest.Config, name: str) -> list[str]:
+    """Return what an option that may be repeated is given, as it is, wrong values included."""
+    key = _BY_NAME[name].key
+    return getattr(config.option, key, None) or config.getini(key) or []
+
+
+def is_given(config: pytest.Config, name: str) -> bool:
+    """Tell whether the command line or the ini file says something of an option."""
+    return bool(on_command_line(config, name)) or config.getini(_BY_NAME[name].key) is not None
 
 
 def on_command_line(config: pytest.Config, *names: str) -> list[str]:

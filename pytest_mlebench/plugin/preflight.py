@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING
 from pytest_mlebench import __version__
 from pytest_mlebench._problems import Problems, as_list
 from pytest_mlebench.attempts.cleanup import remove_workspaces
-from pytest_mlebench.attempts.identity import Identity, budget_facts
+from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
 from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.attempts.results import item_of, latest_attempts
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.checks import distinct_limits, examine, examine_host
+from pytest_mlebench.plugin.resume import (
+    changes_since,
+    identity_of,
+    in_use,
+    refuse_other_run,
+)
 from pytest_mlebench.plugin.session import MleSession
 from pytest_mlebench.plugin.way_out import explain
 from pytest_mlebench.reports.comparability import VERSION
@@ -84,10 +89,7 @@ def _hold(session: MleSession) -> BaseFileLock:
         lock = FileLock(folder.lock)
         lock.acquire(timeout=0)
     except Timeout:
-        raise ConfigError(
-            f"run {folder.path.name!r} is in use by another session: wait for it, or choose "
-            f"another name with --mle-run"
-        ) from None
+        raise in_use(folder) from None
     except OSError as error:
         raise _unwritable(session, error) from None
     return lock
@@ -120,46 +122,28 @@ def _unwritable(session: MleSession, error: OSError) -> ConfigError:
 def _planned(session: MleSession, notes: tuple[str, ...]) -> tuple[Plan, frozenset[ItemKey]]:
     """Return the plan of the run, and the items that an earlier session of it has done."""
     folder = session.settings.run
-    identity = _identity(session)
+    identity = identity_of(session)
     disclosure = _disclosure(session, notes, identity)
     plan = replace(session.settings.plan(), identity=identity, disclosure=disclosure)
     if not folder.plan.is_file():
         return plan, frozenset()
-    before = read_plan(folder)
+    before = read_plan(folder)  # which may have come since it was looked at: now we hold it
+    refuse_other_run(session, folder, before)
     remove_workspaces(folder)
     attempts = latest_attempts(folder)
     if identity is not None:
-        _refuse_another_agent(session, folder, before, identity)
-        attempts = _without_changed(session, folder, before, identity, attempts)
+        attempts = _without_changed(session, before, identity, attempts)
     done = frozenset(item_of(run.record) for run in attempts if run.is_over)
     plan = replace(plan, tests=before.tests or plan.tests)
     return plan.expecting(before.expected), done
 
 
-def _refuse_another_agent(
-    session: MleSession, folder: RunFolder, before: Plan, identity: Identity
-) -> None:
-    known = before.identity.facts["agent.name"] if before.identity else before.disclosure.agent
-    if known not in (None, identity.facts["agent.name"]):
-        raise ConfigError(
-            f"run {folder.path.name!r} belongs to agent {known!r}, not to "
-            f"{session.shown_agent!r}: choose another name with --mle-run"
-        )
-
-
 def _without_changed(
-    session: MleSession, folder: RunFolder, before: Plan, identity: Identity, attempts: list[Run]
+    session: MleSession, before: Plan, identity: Identity, attempts: list[Run]
 ) -> list[Run]:
-    """Return the attempts that still count; refuse, or set aside, those of a changed agent."""
-    changes = before.identity.differences(identity) if before.identity else []
-    if not changes:
+    """Return the attempts that still count; set aside those of a changed agent."""
+    if not changes_since(before, identity):
         return attempts
-    if not session.settings.rerun_changed:
-        raise ConfigError(
-            f"run {folder.path.name!r} was made under other conditions ({'; '.join(changes)}): "
-            "choose another name with --mle-run, or repeat what has changed with "
-            "--mle-rerun=changed"
-        )
     kept = []
     for run in attempts:
         own = run.record.identity
@@ -169,24 +153,6 @@ def _without_changed(
         else:
             kept.append(run)
     return kept
-
-
-def _identity(session: MleSession) -> Identity | None:
-    """Return all that options and agent decide about every attempt of the session."""
-    if session.agent_is_overridden:
-        return None
-    agent, settings = session.agent, session.settings
-    limits = {f"limits.{key}": value for key, value in settings.limits.items()}
-    if settings.whose_limits != "standard":
-        limits["limits"] = settings.whose_limits
-    return session.identity(agent).with_facts(
-        **limits,
-        sandbox=session.sandbox(agent).name,
-        network=session.network(agent),
-        description=settings.description,
-        **budget_facts(agent, session.budget(agent)),
-        verify="on" if settings.verify else "off",
-    )
 
 
 def _disclosure(

@@ -62,6 +62,8 @@ def marked(node: pytest.Item | pytest.Function | Any) -> Marked:
 def registry(config: pytest.Config) -> Registry:
     """Return the competitions of this session: built in, of the ini file, of the hook."""
     if _REGISTRY not in config.stash:
+        # what is refused is refused once: then there are those that come with the package
+        config.stash[_REGISTRY] = Registry()
         posting = posting_of(config)
         folders = _own(config) if posting is None else travelled_competitions(config, posting)
         config.stash[_REGISTRY] = Registry(dict.fromkeys(folders))

@@ -18,6 +18,7 @@ from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError, UnknownName, WallMissing
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.limits import STANDARD, Limits, demo_limits
+from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import marked, registry
 from pytest_mlebench.plugin.settings import Settings
 from pytest_mlebench.plugin.worker_link import keeping_of, posting_of, travelled_agent
@@ -45,6 +46,8 @@ class MleSession:
         self.settings = settings
         self.registry = registry(config)
         self.posting = posting_of(config)
+        self.agent_is_stand_in = False  # for one that does not exist, while its list is made
+        self.attempts, self.hours = 0, 0.0  # that the tests collected so far ask for
         self.notes: list[str] = []  # further lines for the header and the disclosure
         self._agent = self._find_agent()
         self._sandboxes: dict[str, Sandbox] = {}
@@ -90,8 +93,9 @@ class MleSession:
     def budget(self, agent: Agent) -> Budget:
         """Return what an attempt may spend on its models: the agent's bounds, or the option's."""
         if self.settings.budget and not agent.models:
+            label = options.spelled(self.config, "budget")
             raise ConfigError(
-                f"--mle-budget bounds what agent {agent.name!r} spends on models, and it has none: "
+                f"{label} bounds what agent {agent.name!r} spends on models, and it has none: "
                 "give it a [models.NAME], for only calls through it can be counted"
             )
         return agent.budget.overridden_by(self.settings.budget)

@@ -5,25 +5,25 @@ A run that is resumed by its name takes what is not said from its plan.
 
 from __future__ import annotations
 
-import math
+import functools
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pytest
 
-from pytest_mlebench._problems import Problems, Remedy, as_list
-from pytest_mlebench._units import parse_duration, show_duration
+from pytest_mlebench._problems import Problems, Remedy, Without, as_list
 from pytest_mlebench.agent import parse_network
 from pytest_mlebench.attempts.plan import Plan, read_plan
 from pytest_mlebench.budget import Budget, parse_budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
+from pytest_mlebench.plugin import option_values as values
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import DEFAULT_SPLIT, names_in, registry, seeds_from
 from pytest_mlebench.plugin.worker_link import posting_of, settings_here
@@ -33,7 +33,6 @@ from pytest_mlebench.store.location import default_store
 
 T = TypeVar("T")
 
-LEAST_GRACE = 5.0  # seconds: several heartbeats fit into it
 WORKER_KEY = "mle_settings"  # in what xdist gives its workers
 
 
@@ -172,19 +171,27 @@ def settings_of(config: pytest.Config, problems: Problems | None = None) -> Sett
 
 
 def _from_options(config: pytest.Config, problems: Problems) -> Settings:
-    known = registry(config)  # a folder of competitions that is not there ends here
-    run_path = problems.check(lambda: _run_path(config), None, {"run": None, "runs-dir": None})
-    settings = _given(config, run_path or Path(), problems)
+    problems.check(lambda: registry(config), None)  # a folder that is not there is a problem
+    known = registry(config)
+    run_path = problems.check(
+        lambda: values.run_path(config), None, {"run": None, "runs-dir": None}
+    )
+    settings = _given(config, run_path or _NOWHERE, problems)
     if run_path is not None and RunFolder(run_path).plan.is_file():
         before = settings
         settings = problems.check(
             lambda: _with_plan(config, before, read_plan(RunFolder(run_path))), before, _FRESH
         )
+    if settings.hosts is not None:
+        problems.check(lambda: values.require_hosts(settings.hosts), None, {"hosts": None})
     selection = settings.splits, settings.competitions
     nothing: tuple[str, ...] = ()
     ids = problems.check(lambda: known.select(*selection), nothing, _DEMO)
     return replace(settings, ids=ids)
 
+
+_NO_STORE = Path("mle-data")  # in the place of one that is refused
+_NOWHERE = Path("mle-runs", "refused")  # in the place of a run whose name or folder is refused
 
 # instead of limits that are wrong: what any host has
 _SMALL = {"time": "24h", "cpus": "1", "memory": "1MB", "gpus": "0", "shm_size": "1MB"}
@@ -219,6 +226,19 @@ def _given(config: pytest.Config, run_path: Path, problems: Problems) -> Setting
         ok = problems.check(lambda: STANDARD.with_limit(key, value, label), None, remedy)
         return _SMALL[key] if ok is None else str(value)
 
+    def each(name: str, parse: Callable[[str, str], T]) -> tuple[T, ...]:
+        """Return the values of an option that is given several times; a wrong one is left out."""
+        label, found = options.spelled(config, name), []
+        for value in given(name):
+            remedy = {name: Without.of(value)}
+            one = problems.check(functools.partial(parse, value, label), None, remedy)
+            found += [] if one is None else [one]
+        return tuple(found)
+
+    audit = given("audit") == "on"
+    if given("fail-on") is not None and not audit:
+        what = f"{options.written(config, 'fail-on', given('fail-on'))} has nothing to judge"
+        problems.add(ConfigError(f"{what} without --mle-audit=on"), {"audit": "on"})
     splits = names_in(given("split"))
     competitions = names_in(given("competition"))
     known = registry(config).splits()
@@ -231,16 +251,20 @@ def _given(config: pytest.Config, run_path: Path, problems: Problems) -> Setting
         tests=_tests(config),
         seeds=parsed("seeds", seeds_from, 1),
         require=given("require"),
-        gates=parsed("fail-under", lambda values, _: _gates(values, known), ()),
-        spending_gate=parsed("fail-over", lambda value, _: parse_fail_over(value), None),
-        baseline=parsed("baseline", lambda name, _: _baseline(config, name), None),
+        gates=each(
+            "fail-under", lambda value, label: values.fail_under(config, value, known, label)
+        ),
+        spending_gate=parsed(
+            "fail-over", lambda value, label: values.fail_over(config, value, label), None
+        ),
+        baseline=parsed("baseline", lambda name, _: values.baseline(config, name), None),
         limits={key: value for key, value in limits.items() if value is not None},
         whose_limits=given("limits"),
         network=parsed("network", parse_network, None),
-        budget=parsed("budget", lambda value, _: parse_budget(value), Budget()),
+        budget=parsed("budget", parse_budget, Budget()),
         transcripts=given("transcripts") == "on",
-        gpu_hour_usd=parsed("gpu-hour-usd", _gpu_hour_usd, None),
-        snapshot_every=parsed("snapshot-every", _snapshot_every, None),
+        gpu_hour_usd=parsed("gpu-hour-usd", values.gpu_hour_usd, None),
+        snapshot_every=parsed("snapshot-every", values.snapshot_every, None),
         sandbox=given("sandbox"),
         prepare=given("prepare"),
         missing=given("missing"),
@@ -248,19 +272,16 @@ def _given(config: pytest.Config, run_path: Path, problems: Problems) -> Setting
         require_walls=given("require-walls") == "on",
         description=given("description"),
         rerun_changed=given("rerun") == "changed",
-        audit=_audit(config),
+        audit=audit,
         fail_on=given("fail-on"),
-        store=_folder(config, given("data-dir")) or _plain(default_store()),
+        store=parsed("data-dir", lambda name, _: values.folder_of(config, name), None)
+        or problems.check(lambda: values.plain_path(default_store()), _NO_STORE),
         run_path=run_path,
-        reports=parsed("report", lambda names, label: _reports(config, names, label), ()),
-        hosts=_folder(config, given("hosts")),
+        reports=each("report", lambda name, label: values.report_path(config, name, label)),
+        hosts=parsed("hosts", lambda name, _: values.folder_of(config, name), None),
         hosts_missing=given("hosts-missing"),
-        grace=parsed("grace", _grace, LEAST_GRACE),
+        grace=parsed("grace", values.grace, values.LEAST_GRACE),
     )
-
-
-def _gates(values: Sequence[str], known: Sequence[str]) -> tuple[Gate, ...]:
-    return tuple(parse_fail_under(value, known) for value in values)
 
 
 def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Settings:
@@ -281,7 +302,7 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Setting
     gates = tuple(parse_fail_under(value) for value in plan.gates)
     baseline = settings.baseline
     if baseline is None and plan.baseline is not None:
-        baseline = _baseline(config, plan.baseline)
+        baseline = values.baseline(config, plan.baseline)
     return replace(
         settings,
         splits=plan.splits,
@@ -339,97 +360,11 @@ def _test_path(argument: str) -> Path:
     return Path(os.path.normpath(path), *filter(None, inside.split("::")))
 
 
-def _audit(config: pytest.Config) -> bool:
-    wanted: bool = options.given(config, "audit") == "on"
-    if options.given(config, "fail-on") is not None and not wanted:
-        raise ConfigError("--mle-fail-on=violation has nothing to judge without --mle-audit=on")
-    return wanted
-
-
 def _tests(config: pytest.Config) -> tuple[str, ...]:
     """Return the test paths that were typed."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return ()
     return tuple(config.args)
-
-
-def _gpu_hour_usd(value: str, label: str) -> float | None:
-    try:
-        price = float(value)
-    except ValueError:
-        price = -1.0
-    if not 0 <= price < math.inf:
-        raise ConfigError(f"{label} must be a price in dollars, given: {value}")
-    return price
-
-
-def _grace(value: str, label: str) -> float:
-    seconds = parse_duration(value, label)
-    if seconds < LEAST_GRACE:
-        least = show_duration(LEAST_GRACE)
-        raise ConfigError(f"{label} must be {least} or more, given: {value}")
-    return seconds
-
-
-def _snapshot_every(value: str, label: str) -> float | None:
-    from pytest_mlebench.sandbox.snapshots import parse_every  # late on purpose: only if asked for
-
-    return parse_every(value, label)
-
-
-def _folder(config: pytest.Config, name: str | None) -> Path | None:
-    if name is None:
-        return None
-    return _plain(config.invocation_params.dir / Path(name).expanduser())
-
-
-def _plain(path: Path) -> Path:
-    """Refuse a path that no report, record or log could show."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        shown = os.fsencode(path).decode(errors="backslashreplace")
-        raise ConfigError(f"the path {shown} is not valid UTF-8: choose another folder") from None
-    return path
-
-
-def _run_path(config: pytest.Config) -> Path:
-    name: str | None = options.given(config, "run")
-    runs: str = options.given(config, "runs-dir")
-    folder = _folder(config, runs)
-    if folder is None or (folder.exists() and not folder.is_dir()):
-        raise ConfigError(f"--mle-runs-dir must be a folder, given: {runs}")
-    if name is None:
-        return _new_run(folder, options.given(config, "agent"))
-    if name in {"", ".", ".."} or "/" in name or name.startswith("."):
-        raise ConfigError(f"--mle-run must be a plain name, given: {name!r}")
-    return folder / name
-
-
-def _new_run(folder: Path, agent: str) -> Path:
-    """Return a folder of a name that no other run has: date, time and agent."""
-    letters = "".join(c if c.isalnum() else "-" for c in Path(agent).name)
-    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{letters[:40].strip('-')}"
-    numbers = ("", *(f"-{number}" for number in range(2, 1000)))
-    return next(path for number in numbers if not (path := folder / f"{stem}{number}").exists())
-
-
-def _baseline(config: pytest.Config, name: str | None) -> Path | None:
-    path = _folder(config, name)
-    if path is not None:
-        from pytest_mlebench.reports.report import Report
-
-        Report.load([path], registry(config))  # what cannot be read ends here, not after a day
-    return path
-
-
-def _reports(config: pytest.Config, names: Sequence[str], label: str) -> tuple[Path, ...]:
-    if not names:
-        return ()
-    from pytest_mlebench.reports.report import check_suffix
-
-    paths = [_folder(config, name) for name in names]
-    return tuple(check_suffix(path, label) for path in paths if path is not None)
 
 
 def _sendable(value: Any) -> Any:

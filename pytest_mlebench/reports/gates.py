@@ -23,12 +23,13 @@ class Gate:
 
     split: str | None
     percent: float
-    given: str  # the option as it was typed
+    given: str  # the option with its value as the user wrote it
 
     @property
     def value(self) -> str:
         """Return the value of the option."""
-        return self.given.partition("=")[2]
+        percent = f"{self.percent:.12g}"
+        return percent if self.split is None else f"{self.split}:{percent}"
 
     def judge(self, results: Sequence[Result], membership: Membership) -> str | None:
         """Return a sentence if an agent misses the bar or cannot be judged by it, else None."""

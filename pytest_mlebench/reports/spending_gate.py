@@ -19,12 +19,12 @@ class SpendingGate:
     """The most dollars that all attempts of a report may have spent together."""
 
     usd: float
-    given: str  # the option as it was typed
+    given: str  # the option with its value as the user wrote it
 
     @property
     def value(self) -> str:
         """Return the value of the option."""
-        return self.given.partition("=")[2]
+        return f"{self.usd:.12g}usd"
 
     def judge(self, results: Sequence[Result]) -> str | None:
         """Return a sentence if more was spent, or if nobody knows how much was, else None."""

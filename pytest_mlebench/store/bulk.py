@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from pytest_mlebench._messages import Log, Progress, silent
 from pytest_mlebench._units import show_size
 from pytest_mlebench.archives.entries import nearest
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
-from pytest_mlebench.errors import ConfigError, DatasetError, MlebenchError
+from pytest_mlebench.errors import ConfigError, ConfigErrors, DatasetError, MlebenchError
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store.obtain import KeepRaw, StorePlace, find_source
@@ -128,7 +128,10 @@ def preflight(
     wanted = [place for place in places if place.needs_download()]
     found = [_found(place) for place in places if place not in wanted]
     log = progress or silent
-    _check_access(wanted, log)
+    try:
+        _check_access(wanted, log)
+    except ConfigError as refusal:
+        _add_space(refusal, store.root, found + _known(wanted), jobs, keep_raw)
     try:
         _check_space(store.root, found + _published(wanted, log), jobs, keep_raw)
     except ConfigError:  # before we refuse, let us see how large the zips really are
@@ -136,6 +139,17 @@ def preflight(
         pairs = zip(wanted, sizes, strict=True)
         needs = [_need(place.competition, packed) for place, packed in pairs]
         _check_space(store.root, found + needs, jobs, keep_raw)
+
+
+def _add_space(
+    refusal: ConfigError, root: Path, needs: Sequence[Need], jobs: int, keep_raw: KeepRaw
+) -> NoReturn:
+    """Raise a refusal of Kaggle's together with what the disk lacks by the published sizes."""
+    try:
+        _check_space(root, needs, jobs, keep_raw)
+    except ConfigError as lack:
+        raise ConfigErrors([refusal, lack]) from None
+    raise refusal
 
 
 def _ask(places: Sequence[StorePlace], question: Callable[[Kaggle, str], T], log: Log) -> list[T]:
@@ -204,6 +218,12 @@ def _found(place: StorePlace) -> Need:
     """Return what raw files that lie in the store will take."""
     packed = place.zip.stat().st_size if place.zip.exists() else 0
     return Need(0, _need(place.competition, packed).unpacked)
+
+
+def _known(places: Sequence[StorePlace]) -> list[Need]:
+    """Return what downloads take by the published sizes, as far as there are any."""
+    sizes = [int((place.competition.size_gb or 0) * 1e9) for place in places]
+    return [Need(size, size) for size in sizes]
 
 
 def _published(places: Sequence[StorePlace], log: Log) -> list[Need]:

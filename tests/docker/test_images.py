@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ from docker_images import BUSYBOX
 from docker_jobs import JobMaker
 
 from pytest_mlebench.agent import Agent, start_script
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, ConfigErrors
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine, prepared_image
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.docker.prepared_image import Account, choose_account
@@ -135,6 +136,18 @@ def test_an_image_that_is_nowhere_is_refused(sandbox: DockerSandbox, make_job: J
         "cannot be pulled ("
     )
     assert str(caught.value).endswith("build it or correct the agent's image=")
+
+
+def test_an_image_that_is_nowhere_is_named_beside_limits_that_are_too_large(
+    sandbox: DockerSandbox, make_job: JobMaker
+) -> None:
+    agent = Agent(name="lost", image="mlebench-test.invalid/no-such-image:1", command=("true",))
+    limits = replace(make_job().limits, cpus=9000)
+    with pytest.raises(ConfigErrors) as caught:
+        sandbox.preflight(agent, limits, "none")
+    first, *_, last = map(str, caught.value.errors)
+    assert first.startswith("the limit of 9000 CPUs is more than the ")
+    assert last.startswith("the image 'mlebench-test.invalid/no-such-image:1' is not on the engine")
 
 
 def test_a_name_that_is_none_is_refused(sandbox: DockerSandbox, make_job: JobMaker) -> None:

@@ -12,7 +12,7 @@ from store_files import PREPARE, MakeCompetition, tree, zipped
 
 from pytest_mlebench._units import show_size
 from pytest_mlebench.cli import main
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, ConfigErrors
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store import bulk
 from pytest_mlebench.store.bulk import largest_first, preflight, prepare_selection
@@ -150,6 +150,19 @@ def test_one_that_fails_does_not_stop_the_others(
 
 
 Usage = namedtuple("Usage", "total used free")
+
+
+def test_rules_and_space_are_one_refusal(
+    registry: Registry, store: Store, kaggle: KaggleServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kaggle.not_accepted.update(NAMES)
+    competitions = [replace(registry.load(name), size_gb=1.0) for name in NAMES]
+    monkeypatch.setattr(bulk.shutil, "disk_usage", lambda _: Usage(0, 0, 10**9))
+    with pytest.raises(ConfigErrors) as caught:
+        preflight(competitions, store)
+    rules, space = map(str, caught.value.errors)
+    assert rules.startswith("the rules of 4 of 4 competitions are not accepted yet:")
+    assert space.startswith("the selection needs about ")
 
 
 @pytest.mark.parametrize(

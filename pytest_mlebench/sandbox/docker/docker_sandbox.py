@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 from pytest_mlebench._problems import together
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError, HostTooSmall, SandboxError, UnknownName
+from pytest_mlebench.errors import (
+    ConfigError,
+    ConfigErrors,
+    HostTooSmall,
+    SandboxError,
+    UnknownName,
+)
 from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, LeaseClaim
 from pytest_mlebench.host.signals import termination_interrupts
@@ -81,17 +88,10 @@ class DockerSandbox:
                 f"the engine at {facts.address} is too old: its API is {facts.api}, 1.41 is needed "
                 "(Docker 20.10, Podman 4)"
             )
-        together(
-            lambda: require_walls(facts, agent, network) if self._require_walls else None,
-            lambda: check_limits(limits, facts),
-            lambda: self._require_gpu_engine(limits),
-            lambda: self.capacity(limits),
-            lambda: check_network(network),
-            lambda: _require_nearness(facts, agent, network),
-            lambda: _require_runtime(facts, agent),
-            agent.environment,
-            agent.model_keys,
-        )
+        try:
+            self._refuse(agent, limits, network)
+        except ConfigError as problem:
+            self._add_image(problem, agent)
         gpus = self.capacity(limits).gpus[:1]
         prepared = self.prepare(agent)
         command(agent, prepared)
@@ -106,6 +106,29 @@ class DockerSandbox:
             lines.append(f"not enforced by this engine: {', '.join(facts.missing)}")
         lines += [f"removed {orphan.describe()}" for orphan in remove_orphans(self.engine)]
         return tuple(lines)
+
+    def _add_image(self, problem: ConfigError, agent: Agent) -> NoReturn:
+        """Raise a problem with what is wrong with the image, which is not pulled for that."""
+        try:
+            self.images.require(agent)
+        except ConfigError as another:
+            raise ConfigErrors([problem, another]) from None
+        raise problem
+
+    def _refuse(self, agent: Agent, limits: Limits, network: str) -> None:
+        """Raise everything that is wrong at once, as far as no image is needed to tell."""
+        facts = self.engine.facts
+        together(
+            lambda: require_walls(facts, agent, network) if self._require_walls else None,
+            lambda: check_limits(limits, facts),
+            lambda: self._require_gpu_engine(limits),
+            lambda: self.capacity(limits),
+            lambda: check_network(network),
+            lambda: _require_nearness(facts, agent, network),
+            lambda: _require_runtime(facts, agent),
+            agent.environment,
+            agent.model_keys,
+        )
 
     def _require_gpu_engine(self, limits: Limits) -> None:
         if limits.gpus and self.engine.facts.name == "podman":

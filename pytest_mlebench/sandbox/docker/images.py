@@ -57,13 +57,23 @@ class Images:
         """Return the agent's image: there already, else built or pulled by one process alone."""
         if agent.build is not None:
             return self.build(agent.build, agent.name, alias=agent.image)
-        if agent.image is None:
-            raise ConfigError(
-                f"agent {agent.name!r} has no image: give agent.toml an image= or a build=, "
-                "or use --mle-sandbox=process"
-            )
-        found = self.find(agent.image)
-        return self._pull(agent.image) if found is None else found
+        name = _named(agent)
+        found = self.find(name)
+        return self._pull(name) if found is None else found
+
+    def require(self, agent: Agent) -> None:
+        """Refuse an image that can be neither found nor had, without pulling or building it."""
+        if agent.build is not None:
+            Context(agent.build, "Dockerfile", self._hidden)  # one that is not there ends here
+            return
+        name = _named(agent)
+        if self._engine.facts.name == "podman" or self.find(name) is not None:
+            return  # Podman answers no questions about registries
+        errors = self._engine.sdk.errors
+        try:
+            self._engine.api.inspect_distribution(name)
+        except (errors.APIError, OSError) as refusal:
+            raise _unobtainable(name, getattr(refusal, "explanation", None) or refusal) from None
 
     def find(self, name: str) -> Image | None:
         """Return an image that is on the engine."""
@@ -157,11 +167,24 @@ class Images:
                 problem = str(getattr(refusal, "explanation", None) or refusal)
             found = self.find(name)
         if found is None:
-            raise ConfigError(
-                f"the image {name!r} is not on the engine and cannot be pulled ({problem}): "
-                "build it or correct the agent's image="
-            )
+            raise _unobtainable(name, problem)
         return found
+
+
+def _named(agent: Agent) -> str:
+    if agent.image is None:
+        raise ConfigError(
+            f"agent {agent.name!r} has no image: give agent.toml an image= or a build=, "
+            "or use --mle-sandbox=process"
+        )
+    return agent.image
+
+
+def _unobtainable(name: str, problem: object) -> ConfigError:
+    return ConfigError(
+        f"the image {name!r} is not on the engine and cannot be pulled ({problem}): "
+        "build it or correct the agent's image="
+    )
 
 
 def _follow(steps: Iterable[Mapping[str, Any]], log: TextIO) -> str | None:
