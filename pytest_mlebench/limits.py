@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
+from pytest_mlebench import allocation
 from pytest_mlebench._units import (
     parse_count,
     parse_duration,
@@ -80,13 +81,16 @@ class Limits:
 
 
 def host_cpus() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return how many CPUs this process may use: in a job of Slurm, no more than it was given."""
+    here = hasattr(os, "sched_getaffinity")
+    found = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
+    return min(found, allocation.cpus() or found)
 
 
 def host_memory() -> int:
-    """Return the bytes of memory of this host."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Return the bytes of memory of this host: in a job of Slurm, no more than it was given."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(found, allocation.memory_bytes() or found)
 
 
 def demo_limits() -> Limits:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench import __version__
+from pytest_mlebench import __version__, allocation
 from pytest_mlebench._plain_text import plain_lines, read_start
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.grading_process import check_apart
@@ -37,11 +37,12 @@ from pytest_mlebench.gateway.spending import Spending
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
-from pytest_mlebench.sandbox import Job, Recovering, Sandbox
+from pytest_mlebench.sandbox import Ending, Job, Recovering, Sandbox
 from pytest_mlebench.sandbox.kept_files import sums_of
 from pytest_mlebench.sandbox.redact import redact_text
 
 HEAD_LINES, HEAD_COLUMNS, HEAD_BYTES = 6, 160, 16 * 1024  # of a submission, for the report
+SAVE_SECONDS = 300.0  # before an allocation ends, for collecting and grading
 TRIES = 3  # of an attempt that the benchmark itself spoils; an agent's failure is never repeated
 
 logger = logging.getLogger(__name__)
@@ -265,7 +266,7 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
                 _snapshots(job, run, circumstances.snapshot_every),
                 _metered(attempt, job_with_gpus, run, circumstances) as metered_job,
             ):
-                ending = attempt.sandbox.run(metered_job)
+                ending = _run_in_time(attempt.sandbox, metered_job)
         head = _submission_head(run.submission, attempt.agent.secrets())
         sums = sums_of(AttemptFolder(run.folder))
         run.enter("collected", ending=ending, submission_head=head, sums=sums)
@@ -276,6 +277,16 @@ def _run_once(attempt: Attempt, job: Job, run: Run, circumstances: Circumstances
         if isinstance(error, OSError):
             raise SandboxError(problem) from error
         raise
+
+
+def _run_in_time(sandbox: Sandbox, job: Job) -> Ending:
+    """Let an agent run; the end of its allocation is a time limit, too, and what it left counts."""
+    left, limit = allocation.seconds_left(), job.limits.time_seconds
+    if left is None or left - SAVE_SECONDS >= limit:
+        return sandbox.run(job)
+    bound = max(1.0, left - SAVE_SECONDS)
+    ending = sandbox.run(replace(job, limits=replace(job.limits, time_seconds=bound)))
+    return replace(ending, details={**ending.details, "allocation_seconds": round(bound)})
 
 
 @contextlib.contextmanager

@@ -87,12 +87,12 @@ def _on_all(machines: Machines, verb: Callable[[Machine], HostAnswer]) -> int:
 
 
 def _check(machines: Machines, machine: Machine) -> HostAnswer:
-    look = look_at(machine, machines.keepalive, own_versions())
+    look = look_at(machine, machines.keepalive, own_versions(), on_node=True)
     if look.problems:
         return HostAnswer(machine, False, look.problems)
     words = (machine.python, "-m", "pytest_mlebench", "doctor")
     data = ("--data-dir", machine.data) if machine.data else ()
-    done = run_there(machine, machines.keepalive, *words, *data)
+    done = run_there(machine, machines.keepalive, *words, *data, on_node=True)
     head = f"Python {look.facts['python']}, host name {look.facts['host']}"
     return HostAnswer(machine, True, (head, *_lines(done)))  # without an engine it is a host, too
 

@@ -25,6 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from filelock import FileLock, Timeout
 
+from pytest_mlebench import allocation
 from pytest_mlebench._files import write_text
 from pytest_mlebench._units import show_count, show_duration, show_size
 from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, SandboxError
@@ -349,7 +350,16 @@ def require(claim: LeaseClaim, capacity: Capacity) -> None:
 
 def host_capacity(gpus: Iterable[str] = ()) -> Capacity:
     """Return what this host has."""
-    return Capacity(host_cpus(), host_memory(), tuple(gpus))
+    return Capacity(host_cpus(), host_memory(), tuple(gpus), here())
+
+
+def here() -> str:
+    """Return the place of attempts of this process: the host, or what Slurm has given of it.
+
+    Jobs of one node lease from what each was given, and not from each other.
+    """
+    job = allocation.job()
+    return HERE if job is None else f"Slurm's job {job}"
 
 
 @contextmanager

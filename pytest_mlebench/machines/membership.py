@@ -65,6 +65,7 @@ class FleetMembership:
     look: Happening  # something else to be done every second
     wait_seconds: float  # for a machine to come back when none is there
     job: str = "mlebench"  # the name of what Slurm is asked for
+    items: int = 1  # that there are to run: more slots than that are of no use
     slots: list[Slot] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -82,7 +83,10 @@ class FleetMembership:
         """Connect to all machines and wait for the answers of those that are expected."""
         self._manager, self._putevent = manager, putevent
         for machine in self.machines.machines:
-            self._add(Slot(machine, 0))
+            # Slurm is asked for all at once: each waits in its queue by itself
+            at_once = 1 if machine.srun is None else min(machine.slots or 1, self.items)
+            for number in range(at_once):
+                self._add(Slot(machine, number))
         deadline = time.monotonic() + GREETING_SECONDS
         while missing := expected - self._answered():
             try:
@@ -122,7 +126,7 @@ class FleetMembership:
         machine = slot.machine
         self.problems.pop(machine.name, None)
         known = [each.number for each in self.slots if each.machine is machine]
-        for number in range(1, machine.slots or slots):
+        for number in range(1, min(machine.slots or slots, self.items)):
             if number not in known:
                 self._add(Slot(machine, number))
         if slot.number == 0:
@@ -140,7 +144,10 @@ class FleetMembership:
         """Try to get a lost worker's machine back; tell whether anybody may still come."""
         slot: Slot = worker.mle_slot
         slot.worker = None
-        self.say(f"{slot.machine.name} is lost: trying to reach it again")
+        if getattr(worker, "mle_is_spent", False):
+            self.say(f"{slot.machine.name}: an allocation is too old for what is left: asking anew")
+        else:
+            self.say(f"{slot.machine.name} is lost: trying to reach it again")
         slot.early_deaths = 0 if slot.has_greeted else slot.early_deaths + 1
         if slot.early_deaths >= EARLY_DEATHS:
             slot.is_given_up = True

@@ -17,6 +17,7 @@ from pytest_mlebench.machines.hosts_file import Machine
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 60
+NODE_SECONDS = 30  # for Slurm to give a node that is only looked at
 KEEPALIVES = 3  # unanswered ones, after which ssh ends the connection (man ssh_config)
 CLOCK_SECONDS = 30.0  # by which two hosts may differ without making durations look wrong
 PACKAGES = ("pytest-mlebench", "pytest-xdist", "execnet", "pytest")
@@ -97,26 +98,37 @@ def execnet_spec(machine: Machine, keepalive: float, name: str, job: str = "mleb
 
 
 def run_there(
-    machine: Machine, keepalive: float, *words: str, data: bytes = b"", seconds: float | None = None
+    machine: Machine,
+    keepalive: float,
+    *words: str,
+    data: bytes = b"",
+    seconds: float | None = None,
+    on_node: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command on a machine."""
+    """Run a command on a machine; of Slurm's, on a node only if asked: that may mean to wait."""
     if machine.srun is None:
         command = ["ssh", *ssh_words(machine, keepalive), shlex.join(words)]
+    elif on_node:
+        command = [*srun_words(machine, "mlebench-check")[:-1], f"--immediate={NODE_SECONDS}"]
+        command += words
     else:
-        command = list(words)  # the nodes see what we see; to ask one would mean to wait for it
+        command = list(words)  # the nodes see what we see
     return subprocess.run(command, input=data, capture_output=True, timeout=seconds, check=False)
 
 
-def look_at(machine: Machine, keepalive: float, expected: dict[str, str]) -> HostLook:
+def look_at(
+    machine: Machine, keepalive: float, expected: dict[str, str], *, on_node: bool = False
+) -> HostLook:
     """Look whether a machine can be reached and has what a session needs, in these versions."""
     if machine.srun is not None and shutil.which("srun") is None:
         return HostLook(machine, ("needs srun, which is not here: run pytest where Slurm is",))
     words = (machine.python, "-c", _LOOK, machine.folder, *PACKAGES)
+    seconds = LOOK_SECONDS + (NODE_SECONDS if on_node else 0)
     began = time.time()
     try:
-        done = run_there(machine, keepalive, *words, seconds=LOOK_SECONDS)
+        done = run_there(machine, keepalive, *words, seconds=seconds, on_node=on_node)
     except subprocess.TimeoutExpired:
-        return HostLook(machine, (f"does not answer within {LOOK_SECONDS} s",))
+        return HostLook(machine, (f"does not answer within {seconds} s",))
     except OSError as problem:
         return HostLook(machine, (f"cannot run {machine.python}: {problem.strerror}",))
     if done.returncode != 0:
@@ -140,6 +152,8 @@ def at_once(machines: Iterable[Machine], look: Callable[[Machine], T]) -> list[T
 def _why(machine: Machine, done: subprocess.CompletedProcess[bytes]) -> str:
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines()]
     said = next((line for line in reversed(lines) if line), f"exit status {done.returncode}")
+    if said.startswith("srun: ") and "task" not in said:  # there was none to ask
+        return f"was not looked at, for Slurm gave no node within {NODE_SECONDS} s: {said[6:]}"
     if done.returncode == 255 or done.returncode < 0:  # of ssh itself (man ssh), or it was killed
         return f"cannot be reached: {said}"
     if done.returncode == 127:  # of a shell that knows no such command

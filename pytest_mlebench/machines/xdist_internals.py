@@ -159,6 +159,14 @@ class OneByOne(LoadScheduling):  # type: ignore[misc]  # xdist has no types for 
             self._policy.is_done(self.collection[item_index])
         super().mark_test_complete(node, item_index, duration)
 
+    def waiting(self) -> list[str]:
+        """Return the items that nobody has."""
+        return [] if self.collection is None else [self.collection[each] for each in self.pending]
+
+    def is_idle(self, node: Any) -> bool:
+        """Tell whether a worker is ready and has no item."""
+        return node in self.node2collection and not self.node2pending.get(node)
+
     def item_of(self, node: Any) -> str | None:
         """Return the item that a worker has, if it has one."""
         held = self.node2pending.get(node)
@@ -230,6 +238,8 @@ class ElasticSession:
         holds = bool(self.scheduler.node2pending.get(node))
         if status in ENDED_WELL and not holds:
             self._usual_finish(node)
+            if getattr(node, "mle_is_spent", False) and not self.is_ending:
+                self._policy.replace(node)
         elif self.is_ending and not holds:
             self._session.config.hook.pytest_testnodedown(node=node, error=None)
             self.scheduler.node2pending.pop(node, None)

@@ -22,9 +22,9 @@ from pytest_mlebench.machines.hosts_file import Machine, Machines
 from pytest_mlebench.machines.link import BEAT, tell
 from pytest_mlebench.machines.packing import Package, pack_agent, pack_competitions
 from pytest_mlebench.machines.posting import KEY, Posting
-from pytest_mlebench.machines.slurm import SPARE_SECONDS, cancel, time_of
-from pytest_mlebench.machines.ssh import HostLook, at_once, look_at, own_versions
-from pytest_mlebench.plugin.checks import distinct_limits
+from pytest_mlebench.machines.slurm import cancel
+from pytest_mlebench.machines.ssh import at_once, look_at, own_versions
+from pytest_mlebench.plugin.allocations import Allocations
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
@@ -57,6 +57,7 @@ class Fleet(Distribution):
         self._token = ""
         self._prepared: dict[str, set[str]] = {}  # competitions, by machine
         self._images: dict[str, str] = {}  # digests, by machine
+        self._allocations = Allocations(session)
         self._workers: list[Any] = []
         self._ended: set[Any] = set()
         self._change = threading.Condition()
@@ -127,6 +128,8 @@ class Fleet(Distribution):
         key = self.log.key_of(nodeid)
         if key is None:
             return _ANYWHERE
+        if not self._allocations.last_for(worker, key):
+            return None
         owner = self._custody.machine_of(key)
         if owner is not None:
             return _THERE_ALREADY if owner == worker.machine else None
@@ -195,7 +198,10 @@ class Fleet(Distribution):
             self.machines.machines,
             lambda machine: look_at(machine, self.machines.keepalive, versions),
         )
-        looks = [replace(each, problems=(*each.problems, *self._too_short(each))) for each in looks]
+        looks = [
+            replace(each, problems=(*each.problems, *self._allocations.too_short(each.machine)))
+            for each in looks
+        ]
         problems = [f"{each.machine}: {text}" for each in looks for text in each.problems]
         self._reachable = {each.machine.name for each in looks if not each.problems}
         if problems and (self.session.settings.hosts_missing == "fail" or not self._reachable):
@@ -203,17 +209,18 @@ class Fleet(Distribution):
             head = f"{self.machines.path}: {count} of {len(looks)} hosts cannot take part:"
             raise pytest.UsageError("\n  ".join((head, *problems)))
         self.session.notes += [f"host {problem}" for problem in problems]
+        self._allocations.disclose(self._pools)
 
-    def _too_short(self, look: HostLook) -> list[str]:
-        """Refuse an allocation that ends before an agent may have ended."""
-        asked = time_of(look.machine.srun or ())
-        needed = max(limits.time_seconds for limits in distinct_limits(self.session))
-        if asked is None or asked >= needed + SPARE_SECONDS:
-            return []
-        return [
-            f"--time of {show_duration(asked)} is shorter than the time limit of "
-            f"{show_duration(needed)} and {show_duration(SPARE_SECONDS)} for what comes beside it"
-        ]
+    def _end_spent(self) -> None:
+        """Let workers end whose allocations are too old for every item that is left."""
+        elastic = self._elastic
+        if elastic is None or elastic.is_ending or elastic.scheduler is None:
+            return
+        keys = [self.log.key_of(nodeid) for nodeid in elastic.scheduler.waiting()]
+        for node in self._allocations.spent(keys):
+            if elastic.scheduler.is_idle(node) and not node.shutting_down:
+                node.mle_is_spent = True  # another one is asked for when it has ended
+                node.shutdown()
 
     def _begin(self, manager: Any, putevent: Any) -> list[Any]:
         """Connect to the machines; called by xdist when the run's folder is open."""
@@ -239,6 +246,7 @@ class Fleet(Distribution):
             look=self._look_around,
             wait_seconds=settings.grace,
             job=self._job,
+            items=max(1, len(settings.ids) * settings.seeds),
         )
         threading.Thread(target=self._beat, name="mlebench-beat", daemon=True).start()
         warn = settings.hosts_missing == "warn"
@@ -284,7 +292,8 @@ class Fleet(Distribution):
                 return
 
     def _look_around(self) -> None:
-        """Give back what has outlived its grace; every second."""
+        """Give back what has outlived its grace, and end what is too old; every second."""
+        self._end_spent()
         self._count_losses(self._custody.expire())
 
     def _count_losses(self, keys: list[ItemKey]) -> None:
@@ -317,6 +326,7 @@ class Fleet(Distribution):
         unwanted = self._desk.unwanted(node.machine, left)
         lost = self._custody.found(node.machine, {each["name"] for each in left} - set(unwanted))
         self._prepared[node.machine] = set(facts["prepared"])
+        self._allocations.note(node, facts["seconds_left"])
         if facts["image"] is not None:
             self._images[node.machine] = facts["image"]
         self._members.soon(partial(self._members.greet, node, facts["slots"]))

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from pytest_mlebench import allocation
 from pytest_mlebench.errors import MlebenchError
 from pytest_mlebench.host.hardware import host_hardware
 from pytest_mlebench.machines.posting import Posting
+from pytest_mlebench.machines.slurm import note_allocation
 from pytest_mlebench.plugin.distribution import slots_of
 from pytest_mlebench.plugin.preflight import refuse_what_cannot_work
 from pytest_mlebench.plugin.session import MleSession
@@ -24,6 +26,7 @@ class HostWorker:
         self.session = session
         self.posting = posting
         self.keeping = keeping_of(session, posting)
+        note_allocation()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -64,6 +67,7 @@ def _look_around(session: MleSession) -> dict[str, Any]:
     competitions = [session.registry.load(each) for each in session.settings.ids]
     return {
         "slots": slots_of(session),
+        "seconds_left": allocation.seconds_left(),
         "notes": notes,
         "hardware": host_hardware(),
         "image": None if image is None else image(agent),

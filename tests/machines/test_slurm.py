@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fake_nvml import build
 from filelock import FileLock
 from host_machines import TWO, Gate, RunningSession, write_waiting_agent
 from sandbox_job import wait_until
@@ -91,7 +92,11 @@ def test_attempts_run_in_allocations_of_their_own(
     assert len(jobs()) == 2
     gate.open.add("all")
     assert session.end() == 0, session.text
-    assert [record["phase"] for record in session.records().values()] == ["graded"] * 2
+    for record in session.records().values():
+        assert record["phase"] == "graded"
+        # not the node's: 1000 MB for each CPU
+        assert record["conditions"]["hardware"]["memory"] == "2.097GB"
+        assert record["conditions"]["limits"]["memory_bytes"] == 2000 * 2**20
     assert wait_until(lambda: jobs() == [], 60)
 
 
@@ -134,21 +139,65 @@ def test_the_session_itself_can_be_a_job(slurm: None, tmp_path: Path) -> None:
     assert wait_until(lambda: jobs() == [], 60)
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("-p short", "the partition's usual time of 20m is shorter than the time limit of 10m and"),
+        ("-p short --time=20", "--time of 20m is shorter than the time limit of 10m and 15m"),
+    ],
+)
 def test_an_allocation_that_is_too_short_is_refused(
-    slurm: None, agent: str, start: Start, tmp_path: Path
+    slurm: None, agent: str, start: Start, tmp_path: Path, words: str, sentence: str
 ) -> None:
-    session = start(agent, write_toml(tmp_path, "--time=20"), TWO[0])
+    session = start(agent, write_toml(tmp_path, words), TWO[0])
     assert session.end() == pytest.ExitCode.USAGE_ERROR
-    assert (
-        "  pool: --time of 20m is shorter than the time limit of 10m and 15m for what comes "
-        "beside it" in session.text
+    assert f"  pool: {sentence}" in session.text
+
+
+def test_the_gpus_of_an_attempt_are_those_of_its_allocation(
+    slurm: None,
+    agent: str,
+    gate: Gate,
+    start: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(build(tmp_path)))
+    gpus = ";".join(f"GPU-{number},NVIDIA A10,24000000000" for number in range(4))
+    monkeypatch.setenv("FAKE_GPUS", gpus)
+    gate.open.add("all")
+    session = start(agent, write_toml(tmp_path, "--gres=gpu:1 -c2", 1), TWO[0], "--mle-gpus=1")
+    assert session.end() == 0, session.text
+    (record,) = session.records().values()
+    assert [gpu["id"] for gpu in record["conditions"]["gpus"]] == ["GPU-0"]
+    many = start(agent, write_toml(tmp_path, "--gres=gpu:1", 1), TWO[0], "--mle-gpus=2", run="m")
+    many.wait_for_text("pool cannot take part: 2 GPUs with ")
+    many.process.send_signal(signal.SIGINT)
+    many.end()
+
+
+def test_nodes_are_looked_at_and_not_the_host_where_srun_is(slurm: None, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pytest_mlebench", "hosts", "check"]
+    write_toml(tmp_path, "-c2")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "pool: ok\n  Python 3" in done.stdout
+    accounts = subprocess.run(
+        ["scontrol", "show", "job", "--oneliner"], capture_output=True, text=True, check=True
+    ).stdout
+    assert accounts.count("JobName=mlebench-check") >= 2, "a look, and the doctor"
+    write_toml(tmp_path, "-p nowhere")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pool: not ready\n  was not looked at, for Slurm gave no node within 30 s: " in (
+        done.stdout
     )
 
 
 def test_an_interrupt_takes_back_what_was_asked_for(
     slurm: None, agent: str, start: Start, tmp_path: Path
 ) -> None:
-    session = start(agent, write_toml(tmp_path, "-w n1 --exclusive --time=2:00:00"), TWO[0])
+    session = start(agent, write_toml(tmp_path, "-w n1 --exclusive --time=2:00:00"), *TWO)
     session.wait_for_running(1)
     assert wait_until(lambda: len(jobs()) == 2, 60)  # one runs, one waits for the whole node
     session.process.send_signal(signal.SIGINT)
