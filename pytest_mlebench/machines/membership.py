@@ -27,6 +27,7 @@ from pytest_mlebench.machines.xdist_internals import (
 )
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between two tries to connect
+HOLDING_PAUSE = 1.0  # the longest one to a machine that has attempts, which wait to be adopted
 GREETING_SECONDS = 300.0  # for a host to start Python, look around and answer
 EARLY_DEATHS = 4  # of workers in a row that never came to work: the machine is given up
 REMIND_SECONDS = 60.0  # between two lines that nobody is there
@@ -65,6 +66,7 @@ class FleetMembership:
     look: Happening  # something else to be done every second
     wait_seconds: float  # for a machine to come back when none is there
     job: str = "mlebench"  # the name of what Slurm is asked for
+    has_attempts: Callable[[str], bool] = lambda _machine: False
     items: int = 1  # that there are to run: more slots than that are of no use
     slots: list[Slot] = field(default_factory=list)
 
@@ -200,7 +202,8 @@ class FleetMembership:
                 slot.generation += 1
                 self.soon(partial(self._trouble, slot, type(problem).__name__))
                 self._ending.wait(pause * random.uniform(0.8, 1.2))
-                pause = min(pause * 2, LONGEST_PAUSE)
+                holding = self.has_attempts(slot.machine.name)
+                pause = min(pause * 2, HOLDING_PAUSE if holding else LONGEST_PAUSE)
             else:
                 self.soon(partial(self._join, slot, gateway))
                 return

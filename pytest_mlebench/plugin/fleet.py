@@ -246,6 +246,7 @@ class Fleet(Distribution):
             look=self._look_around,
             wait_seconds=settings.grace,
             job=self._job,
+            has_attempts=lambda machine: machine in custody.absent_machines(),
             items=max(1, len(settings.ids) * settings.seeds),
         )
         threading.Thread(target=self._beat, name="mlebench-beat", daemon=True).start()
