@@ -156,16 +156,23 @@ class HostMachines:
         return found
 
     def leftovers(self) -> list[str]:
-        """Return what a session has left: processes, files of runs, temporary folders, leases."""
+        """Return what a session has left: processes, files of runs, folders, leases, sockets."""
         found = [f"{name}: {each}" for name in self.names for each in self.workload(name)]
         for name in self.names:
             runs = self.disk(name) / "root/.pytest-mlebench/runs"
             found += [str(path) for path in runs.rglob("*")]
-            leases = (self.disk(name) / "tmp").glob("mlebench-leases-*/*.json")
+            leases = (self.disk(name) / "tmp").glob("mlebench-leases-*/[0-9]*")
             found += [str(path) for path in leases]
+            found += [str(path) for path in self._sockets(name)]
             temporary = (self.disk(name) / "tmp").glob("tmp*")
             found += [str(path) for path in temporary if path.name not in SEEN]
         return found
+
+    def _sockets(self, name: str) -> list[Path]:
+        """Return the sockets on the disk of a host, but for those of what it has booted."""
+        tops = [self.disk(name) / "root/.pytest-mlebench", *(self.disk(name) / "tmp").iterdir()]
+        mine = [top for top in tops if top.name not in SEEN]
+        return [path for top in mine for path in (top, *top.rglob("*")) if path.is_socket()]
 
     @property
     def address(self) -> str:
