@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_mlebench._plain_text import read_end, read_start
 from pytest_mlebench._units import show_size
 
-KEYS = ("t", "memory", "cpu", "gpu", "gpu_memory")  # in the order of the fields of Usage
+KEYS = ("t", "memory", "cpu", "gpu", "gpu_memory")  # in the order of the fields of UsageSample
 LARGEST = 1e18  # of a figure, be it in bytes
 STATS_BYTES = 2 * 1024 * 1024  # of samples that are read: those of weeks
 LATEST_BYTES = 4096  # of samples that tell how things are now
@@ -28,7 +28,7 @@ _SLOWDOWN, _LATER = 30, 1440  # parts of the time passed: about 1600 samples in 
 
 
 @dataclass(frozen=True)
-class Usage:
+class UsageSample:
     """What an attempt used at one moment."""
 
     seconds: float  # since the agent started
@@ -88,7 +88,7 @@ def interval(passed: float) -> float:
     return max(OFTEN, min(SELDOM, passed / _SLOWDOWN), passed / _LATER)
 
 
-def read_usage(path: Path) -> list[Usage]:
+def read_usage(path: Path) -> list[UsageSample]:
     """Return the samples in a file, those of the first weeks."""
     return list(_samples(read_start(path, STATS_BYTES)))
 
@@ -104,7 +104,7 @@ def latest_usage(path: Path) -> LatestUsage:
     )
 
 
-def busy_cpus(samples: Sequence[Usage]) -> Iterator[tuple[float, float]]:
+def busy_cpus(samples: Sequence[UsageSample]) -> Iterator[tuple[float, float]]:
     """Yield how many CPUs were busy between two samples, with the time of the second."""
     known = [(one.seconds, one.cpu_seconds) for one in samples if one.cpu_seconds is not None]
     for (before, old), (now, new) in itertools.pairwise(known):
@@ -112,7 +112,7 @@ def busy_cpus(samples: Sequence[Usage]) -> Iterator[tuple[float, float]]:
             yield now, max(0.0, (new - old) / (now - before))
 
 
-def _samples(data: bytes) -> Iterator[Usage]:
+def _samples(data: bytes) -> Iterator[UsageSample]:
     for line in data.decode(errors="replace").splitlines():
         try:
             values = json.loads(line)
@@ -120,7 +120,7 @@ def _samples(data: bytes) -> Iterator[Usage]:
         except (ValueError, AttributeError, RecursionError):  # cut off, or written by somebody else
             continue
         if moment is not None:
-            yield Usage(moment, *figures)
+            yield UsageSample(moment, *figures)
 
 
 def _number(value: object) -> float | None:

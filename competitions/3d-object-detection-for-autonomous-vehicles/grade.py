@@ -17,6 +17,7 @@ from pytest_mlebench.grading.metrics.boxes import (
     rectangle_overlaps,
 )
 
+GRADE_CHECKS = True
 FORMAT = BoxFormat(9, label=8)
 CONFIDENCE, X, Y, Z, WIDTH, LENGTH, HEIGHT, YAW = range(8)
 GROUND = [X, Y, LENGTH, WIDTH, YAW]
@@ -54,12 +55,40 @@ def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes) -> float:
     """Return the average precision of a class in a sample, averaged over the thresholds."""
     if key not in boxes.groups:
         return 0.0
-    true, given = truth.numbers[truth.groups[key]], boxes.numbers[boxes.groups[key]]
+    true, given = truth.numbers[truth.groups[key]], boxes.groups[key]
+    given = given[_descending(boxes.numbers[given, CONFIDENCE])]
+    best, shares = _best(boxes.numbers, given, true)
+    return float(np.mean([_reached(best, shares > bar, len(true)) for bar in THRESHOLDS]))
+
+
+def _reached(best: Array, above: Array, truths: int) -> float:
+    """Return the average precision if boxes *above* a threshold try their best truth, in turn."""
+    candidates = np.flatnonzero(above)
+    _, first = np.unique(best[candidates], return_index=True)
+    hits = np.zeros(len(best), dtype=bool)
+    hits[candidates[first]] = True  # once taken a truth is gone
+    precision, _ = precision_recall(hits, truths)
+    return float(precision[hits].sum() / truths)
+
+
+def _best(boxes: Array, given: Array, true: Array) -> tuple[Array, Array]:
+    """Return for each of the given boxes which truth it covers best, and how well."""
+    best, shares = np.empty(len(given), dtype=np.int64), np.empty(len(given))
+    for start in range(0, len(given), BOXES_AT_ONCE):
+        part = slice(start, start + BOXES_AT_ONCE)
+        found = _iou(boxes[given[part]], true)
+        best[part], shares[part] = found.argmax(axis=1), found.max(axis=1)
+    return best, shares
+
+
+def _descending(confidence: Array) -> Array:
+    """Return the order of confidences, the highest first, equal ones as they are."""
+    if not np.isnan(confidence).any():
+        return np.argsort(-confidence, kind="stable")
     # Python's sort and not numpy's: it leaves confidences that are not numbers where they stand
-    order = sorted(range(len(given)), key=given[:, CONFIDENCE].tolist().__getitem__, reverse=True)
-    hits = _hits(_iou(given[order], true))
-    precision, _ = precision_recall(hits, len(true))
-    return float((hits * precision).sum(axis=0).mean() / len(true))
+    return np.array(
+        sorted(range(len(confidence)), key=confidence.tolist().__getitem__, reverse=True)
+    )
 
 
 def _refuse_impossible(given: Boxes, ids: pd.Series[str]) -> None:
@@ -92,15 +121,3 @@ def _iou(boxes: Array, truth: Array) -> Array:
     common = rectangle_overlaps(boxes[:, GROUND], truth[:, GROUND]) * np.clip(high - low, 0, None)
     volumes = np.add.outer(boxes[:, SIZES].prod(axis=1), truth[:, SIZES].prod(axis=1))
     return np.clip(common / (volumes - common), 0, 1)
-
-
-def _hits(shares: Array) -> Array:
-    """Tell for each threshold which boxes hit: each tries its best truth, once taken it is gone."""
-    best = shares.argmax(axis=1)
-    above = shares.max(axis=1)[:, None] > THRESHOLDS
-    hits = np.zeros_like(above)
-    for number in range(len(THRESHOLDS)):
-        candidates = np.flatnonzero(above[:, number])
-        _, first = np.unique(best[candidates], return_index=True)
-        hits[candidates[first], number] = True
-    return hits

@@ -131,19 +131,19 @@ def row_portions(*columns: Texts) -> Iterator[slice]:
 
 def hashes(texts: Texts, separator: str | None = None) -> Lists:
     """Return a number for each token that is the same for the same token."""
-    return gather(split(texts, separator), len(texts), token_hashes, np.uint64)
+    return gather(split(texts, separator), texts, token_hashes, np.uint64)
 
 
 def sets(texts: Texts) -> Lists:
     """Return the hashes of the different tokens of each text, some of them more than once."""
     counts = np.zeros(len(texts), dtype=np.int64)
-    parts = []
+    kept = Growing(max_tokens(texts), np.uint64)
     for portion in split(texts):
         found = Lists(token_hashes(portion), portion.counts)
         once = ~is_repeated(found.keys)
-        parts.append(found.values[once])
+        kept.add(found.values[once])
         counts[portion.rows] += np.bincount(found.rows[once], minlength=len(portion.counts))
-    return Lists(joined(parts, np.uint64), counts)
+    return Lists(kept.values, counts)
 
 
 def token_hashes(portion: Portion) -> Array:
@@ -184,7 +184,7 @@ def is_in(keys: Array, others: Array) -> Array:
 
 def whole_numbers(texts: Texts, limit: int, refuse: Refuse) -> Lists:
     """Return whole numbers, cut to ``-limit … limit``, or refuse a text that has others."""
-    return gather(split(texts), len(texts), _whole_numbers(limit, refuse), np.int64)
+    return gather(split(texts), texts, _whole_numbers(limit, refuse), np.int32)
 
 
 def number_portions(texts: Texts, limit: int, refuse: Refuse) -> Iterator[tuple[Portion, Array]]:
@@ -199,7 +199,7 @@ def _whole_numbers(limit: int, refuse: Refuse) -> Callable[[Portion], Array]:
         if numbers is None:
             numbers = np.fromiter(_any_numbers(portion, limit, refuse), np.int64)
         numbers = np.clip(numbers, -limit, limit)
-        return numbers if np.abs(numbers).max(initial=0) >= 2**31 else numbers.astype(np.int32)
+        return numbers if np.abs(numbers).max(initial=0) >= 2**30 else numbers.astype(np.int32)
 
     return parse
 
@@ -215,26 +215,42 @@ def floats(portion: Portion, width: int, refuse: Callable[[int, str], Exception]
 
 
 def gather(
-    portions: Iterator[Portion], rows: int, values_of: Callable[[Portion], Array], dtype: Any
+    portions: Iterator[Portion], texts: Texts, values_of: Callable[[Portion], Array], dtype: Any
 ) -> Lists:
-    """Return a value for each token of all portions."""
-    counts = np.zeros(rows, dtype=np.int64)
-    parts = []
+    """Return a value for each token of all portions; *dtype* becomes larger where it must."""
+    counts = np.zeros(len(texts), dtype=np.int64)
+    found = Growing(max_tokens(texts), dtype)
     for portion in portions:
-        parts.append(values_of(portion))
+        found.add(values_of(portion))
         counts[portion.rows] += portion.counts
-    return Lists(joined(parts, dtype), counts)
+    return Lists(found.values, counts)
 
 
-def joined(parts: list[Array], dtype: Any) -> Array:
-    """Return one array of all parts, which are given up one by one to spare the memory."""
-    values = np.empty((sum(map(len, parts)), *parts[0].shape[1:]) if parts else 0, dtype=dtype)
-    end = len(values)
-    while parts:
-        part = parts.pop()
-        values[end - len(part) : end] = part
-        end -= len(part)
-    return values
+def max_tokens(texts: Texts) -> int:
+    """Return how many tokens texts can have at the most: a space is between any two."""
+    return sum(map(len, texts)) + len(texts)
+
+
+class Growing:
+    """An array that is filled bit by bit: what is not filled yet takes no memory."""
+
+    def __init__(self, most: int, dtype: Any, *shape: int) -> None:
+        self._space = np.empty((most, *shape), dtype=dtype)
+        self._size = 0
+
+    def add(self, values: Array) -> None:
+        """Append values; a type that is too small for them gives way to theirs."""
+        if not np.can_cast(values.dtype, self._space.dtype):
+            wider = np.empty(self._space.shape, dtype=values.dtype)
+            wider[: self._size] = self.values
+            self._space = wider
+        self._space[self._size : self._size + len(values)] = values
+        self._size += len(values)
+
+    @property
+    def values(self) -> Array:
+        """Return what has been appended."""
+        return self._space[: self._size]
 
 
 def table_of(portion: Portion, size: int, dtype: dict[str, Any]) -> pd.DataFrame | None:

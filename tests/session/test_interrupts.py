@@ -36,7 +36,14 @@ def test_a_session_that_is_told_to_end_ends_everything_and_reports(
     command = [sys.executable, "-m", "pytest", f"--mle-agent=python half.py {word}", *TWO]
     command += ["--mle-run=r", "--mle-report=r.json", *workers]
     with (session.path / "output").open("w") as output:
-        process = subprocess.Popen(command, cwd=session.path, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command,
+            cwd=session.path,
+            stdout=output,
+            stderr=output,
+            # it may be ignored here, as by nohup(1), and then also there
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  # no threads
+        )
     root = session.path / "mle-runs/r"
 
     def phase(competition: str) -> str | None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pytest_mlebench.usage import (
     LatestUsage,
-    Usage,
     UsageLog,
+    UsageSample,
     busy_cpus,
     interval,
     latest_usage,
@@ -38,8 +38,8 @@ def test_what_was_noted_is_read(tmp_path: Path) -> None:
     assert not log.is_due
     log.note(gpu=12.5, gpu_memory=7)
     assert read_usage(tmp_path / "stats.jsonl") == [
-        Usage(0.0, 5.0, 1.5),
-        Usage(0.0, gpu=12.5, gpu_memory=7.0),
+        UsageSample(0.0, 5.0, 1.5),
+        UsageSample(0.0, gpu=12.5, gpu_memory=7.0),
     ]
 
 
@@ -54,10 +54,16 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path: Path) -> None:
         '[1]\n{"t": NaN, "memory": 1}\n{"t": "1"}\n{"memory": 1}\n{"t": 2, "memory": 1e999}\n'
         '{"t": 3, "memory": 7}\n{"t": 4, "mem'
     )
-    assert read_usage(path) == [Usage(2.0), Usage(3.0, 7.0)]
+    assert read_usage(path) == [UsageSample(2.0), UsageSample(3.0, 7.0)]
     assert latest_usage(path) == LatestUsage(memory=7.0)
 
 
 def test_busy_cpus_are_those_between_two_samples() -> None:
-    used = [Usage(0, 1, 0.0), Usage(1, gpu=5), Usage(2, 1, 3.0), Usage(2, 1, 4.0), Usage(4, 1, 3.0)]
+    used = [
+        UsageSample(0, 1, 0.0),
+        UsageSample(1, gpu=5),
+        UsageSample(2, 1, 3.0),
+        UsageSample(2, 1, 4.0),
+        UsageSample(4, 1, 3.0),
+    ]
     assert list(busy_cpus(used)) == [(2, 1.5), (4, 0.0)]

@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
-from pytest_mlebench.grading.tokens import as_texts, floats, joined, split, token_hashes
+from pytest_mlebench.grading.tokens import (
+    Growing,
+    as_texts,
+    floats,
+    max_tokens,
+    split,
+    token_hashes,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,9 +38,12 @@ class Boxes:
         """Return the positions of the boxes of each row and label, in the order of the text."""
         if not len(self.rows):
             return {}
-        frame = pd.DataFrame({"row": self.rows, "label": self.labels})
-        groups: Mapping[tuple[int, Any], Array] = frame.groupby(["row", "label"]).indices
-        return groups
+        order = np.lexsort((self.labels, self.rows))  # stable, and spares what groupby takes
+        rows, labels = self.rows[order], self.labels[order]
+        ends = np.flatnonzero((rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])) + 1
+        firsts = np.append(0, ends)
+        keys = zip(rows[firsts].tolist(), labels[firsts].tolist(), strict=True)
+        return dict(zip(keys, np.split(order, ends), strict=True))
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,8 @@ class BoxFormat:
         is_label = np.arange(self.size) == (-1 if self.label is None else self.label)
         counts = np.zeros(len(cells), dtype=np.int64)
         width = int(np.count_nonzero(~is_label))
-        labels, numbers = [np.empty(0)], [np.empty((0, width))]
+        most = max_tokens(cells) // self.size
+        labels, numbers = Growing(most, np.uint64), Growing(most, np.float64, width)
 
         def refuse(row: int, token: str) -> Exception:
             return InvalidSubmission(
@@ -62,12 +73,13 @@ class BoxFormat:
         for portion in split([cells[row] for row in filled], self.separator, self.size):
             if (portion.counts % self.size).any():
                 raise self._ragged(list(ids), cells)
-            labels.append(token_hashes(portion.part(is_label, self.size)))
-            numbers.append(floats(portion.part(~is_label, self.size), width, refuse))
+            if self.label is not None:
+                labels.add(token_hashes(portion.part(is_label, self.size)))
+            numbers.add(floats(portion.part(~is_label, self.size), width, refuse))
             counts[filled[portion.rows]] += portion.counts // self.size
-        rows = np.repeat(np.arange(len(cells)), counts)
-        named = joined(labels, np.uint64) if self.label is not None else np.zeros_like(rows)
-        return Boxes(rows, named, joined(numbers, np.float64))
+        rows = np.repeat(np.arange(len(cells), dtype=np.int32), counts)
+        named = labels.values if self.label is not None else np.zeros_like(rows)
+        return Boxes(rows, named, numbers.values)
 
     def read_truth(self, ids: Iterable[Any], cells: pd.Series[Any]) -> Boxes:
         """Return the boxes of the answers, where an empty cell has none."""

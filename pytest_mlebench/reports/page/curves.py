@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_mlebench._units import show_duration, show_score, show_size
 from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.reports.over_time import after
-from pytest_mlebench.usage import Usage, busy_cpus
+from pytest_mlebench.usage import UsageSample, busy_cpus
 
 WIDTH, HEIGHT, MARGIN = 260, 60, 5
 POINTS = 40  # of a curve at most, each the highest of its stretch of time
@@ -42,7 +42,7 @@ class Course:
     marks: tuple[Mark, ...]
 
 
-def usage_curves(samples: Sequence[Usage], points: int = POINTS) -> list[Curve]:
+def usage_curves(samples: Sequence[UsageSample], points: int = POINTS) -> list[Curve]:
     """Return the curves of what was sampled often enough."""
     memory = [(one.seconds, one.memory) for one in samples if one.memory is not None]
     gpu = [(one.seconds, one.gpu) for one in samples if one.gpu is not None]

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from peak_memory import peak_growth
 from sklearn.metrics import average_precision_score
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
@@ -34,6 +35,13 @@ def test_boxes_are_read_with_their_rows_and_labels() -> None:
         (0, dog): [1],
         (2, cat): [2],
     }
+
+
+def test_boxes_in_one_cell_take_a_few_times_their_memory() -> None:
+    form = BoxFormat(9, label=8)
+    form.read(["a"], ["1 1 1 1 1 1 1 1 c"])
+    text = " ".join(["1 1 1 1 1 1 1 1 c"] * 500_000)
+    assert peak_growth(lambda: form.read(["a"], [text])) <= 5 * len(text)  # beside the text itself
 
 
 def test_the_label_may_stand_last_or_be_missing() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
+from peak_memory import peak_growth
 
 from pytest_mlebench.errors import GraderError, InvalidSubmission
 from pytest_mlebench.grading import tokens
@@ -68,9 +72,20 @@ def test_a_length_too_few_is_as_in_the_reference() -> None:
     assert found.runs.tolist() == [[1, 4], [7, 10], [3, 4], [4, 9], [19, 24]]
 
 
-def test_a_mask_in_one_cell_takes_no_more_memory_than_its_numbers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_mask_in_one_cell_takes_a_few_times_its_memory() -> None:
+    text = "1 1 " * 2_500_000
+    tried("1 1 1 1")
+    ordered = " ".join(f"{start} 1" for start in range(1, 2_000_000, 2))
+    for mask in (text, ordered):
+        assert peak_growth(partial(tried, mask)) <= 5 * len(mask)  # beside the text itself
+
+
+def tried(text: str) -> None:
+    with contextlib.suppress(InvalidSubmission):
+        read_masks(["a"], [text])
+
+
+def test_a_mask_in_one_cell_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "PORTION_CHARS", 50)
     text = " ".join(f"{start} 1" for start in range(1, 2000, 2))
     assert masks("1 1", text, "", "5 5").sizes.tolist() == [1, 1000, 0, 5]
