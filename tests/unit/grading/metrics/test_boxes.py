@@ -41,7 +41,8 @@ def test_boxes_in_one_cell_take_a_few_times_their_memory() -> None:
     form = BoxFormat(9, label=8)
     form.read(["a"], ["1 1 1 1 1 1 1 1 c"])
     text = " ".join(["1 1 1 1 1 1 1 1 c"] * 500_000)
-    assert peak_growth(lambda: form.read(["a"], [text])) <= 5 * len(text)  # beside the text itself
+    grown = peak_growth(lambda: form.read(["a"], [text]))
+    assert grown <= 5 * len(text) + 20_000_000  # beside the text itself, and what is read at a time
 
 
 def test_the_label_may_stand_last_or_be_missing() -> None:
