@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_mlebench.gateway.own_usage import BadUsage, OwnUsage, difference, read_own_usage
-from pytest_mlebench.gateway.spending import Spending
+from pytest_mlebench.gateway.spending import ModelSpending, Spending
 
 SHOWN_MODELS = 3  # of those without a price, where people see them
+LISTED_MODELS = 20  # of an attempt, in a cell
 
 Source = Literal["gateway", "agent"]
 
@@ -56,6 +57,22 @@ class ModelUse:
         if self.input_tokens is None or self.output_tokens is None:
             return None
         return self.input_tokens + self.output_tokens
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """Return the tokens of the input that came from a cache; an agent does not say."""
+        return None if self.metered is None else self.metered.usage.cached_tokens
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """Return the tokens of the output that were reasoning; an agent does not say."""
+        return None if self.metered is None else self.metered.usage.reasoning_tokens
+
+    @property
+    def by_model(self) -> str:
+        """Return tokens and dollars of each model on one line, for tables of attempts."""
+        spent = () if self.metered is None else self.metered.models[:LISTED_MODELS]
+        return "; ".join(map(_describe, spent))
 
     @property
     def calls(self) -> int | None:
@@ -147,3 +164,8 @@ def model_use(metered: Spending | None, logs: Path) -> ModelUse | None:
     except BadUsage as problem:
         use = ModelUse(metered, problem=str(problem))
     return None if use == ModelUse() else use
+
+
+def _describe(one: ModelSpending) -> str:
+    usd = "cost unknown" if one.usd is None else f"{one.usd:.6g} usd"
+    return f"{one.upstream}: {one.model or 'no model'}: {one.usage.total_tokens} tokens, {usd}"

@@ -20,6 +20,7 @@ from pytest_mlebench.attempts.plan import Plan, write_plan
 from pytest_mlebench.attempts.results import disclose, read_tries, settle
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.plugin import options
+from pytest_mlebench.plugin.junit_totals import add_totals
 from pytest_mlebench.plugin.preflight import OpenRun, open_run, stamp
 from pytest_mlebench.plugin.session import ITEM_KEY, MleSession
 from pytest_mlebench.plugin.verdicts import PHASES, found_in
@@ -122,6 +123,7 @@ class ResultsLog:
             return
         self.report = self._whole_report()
         self._write_reports(self.report)
+        add_totals(session.config, self.report)
         self._append_job_summary(self.report)
         gates = self.session.settings.gates
         named = [gate.split for gate in gates if gate.split is not None]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pytest_mlebench._plain_text import tail_lines
+from pytest_mlebench._plain_text import one_line, tail_lines
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.plugin.session import GRADE, ITEM_KEY, RESULT, MleSession
-from pytest_mlebench.reports.results import ItemKey, Result
+from pytest_mlebench.reports.results import ItemKey, Result, extra_facts
 from pytest_mlebench.reports.summary import LETTERS, MARKUP
 
 ATTRIBUTE = "mle_item"  # of a test report; plain data, so that xdist carries it
@@ -209,10 +209,13 @@ def _properties(result: Result) -> list[tuple[str, object]]:
         facts |= {
             "mle_input_tokens": use.input_tokens,
             "mle_output_tokens": use.output_tokens,
+            "mle_cached_tokens": use.cached_tokens,
+            "mle_reasoning_tokens": use.reasoning_tokens,
             "mle_model_calls": use.calls,
             "mle_usd": use.usd,  # none where some of it is not known, which is not zero
             "mle_known_usd": use.known_usd,
             "mle_usd_source": use.source,
+            "mle_models": one_line(use.by_model) or None,
             "mle_model_notes": "; ".join(use.notes) or None,
         }
     facts |= {
@@ -220,4 +223,5 @@ def _properties(result: Result) -> list[tuple[str, object]]:
         "mle_fingerprint": result.fingerprint,
         "mle_run": result.run,
     }
+    facts |= {f"mle_extra_{key}": value for key, value in extra_facts(result)}
     return [(name, value) for name, value in facts.items() if value is not None]

@@ -1,29 +1,14 @@
-"""Costs for readers: lines of a summary, and the cells of tables."""
+"""Costs for readers: lines of a summary, and notes about single attempts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pytest_mlebench._units import show_tokens, show_usd
-from pytest_mlebench.reports.costs import Costs, costs_by_competition, count_attempts
-from pytest_mlebench.reports.results import Result, named
+from pytest_mlebench.reports.costs import Costs, count_attempts
+from pytest_mlebench.reports.results import Result
 
-if TYPE_CHECKING:
-    from pytest_mlebench.reports.report import Report
-
-HEAD = (
-    "",
-    "attempts",
-    "tokens",
-    "calls",
-    "cost",
-    "per valid submission",
-    "per medal",
-    "medals per dollar",
-    "agent hours",
-    "GPU hours",
-)
+SHORTEST_HOURS = 0.01  # that are shown as a number
 
 
 def cost_lines(costs: Costs, gpu_hour_usd: float | None = None) -> list[str]:
@@ -56,12 +41,17 @@ def costs_line(costs: Costs) -> str | None:
 
 
 def hours_line(costs: Costs, gpu_hour_usd: float | None) -> str | None:
-    """Return ``machines: 12.0 agent-hours, 12.0 GPU-hours, $30.00``; None without a GPU."""
-    if not costs.gpu_hours:
+    """Return ``machines: 12.0 agent-hours, 12.0 GPU-hours, $30.00``.
+
+    None where neither a GPU nor a model was used: hours alone are in the disclosure.
+    """
+    if not costs.gpu_hours and not costs.has_figures:
         return None
-    parts = [f"{costs.agent_hours:.1f} agent-hours", f"{costs.gpu_hours:.1f} GPU-hours"]
-    if gpu_hour_usd is not None:
-        parts.append(show_usd(gpu_hour_usd * costs.gpu_hours))
+    parts = [f"{_hours(costs.agent_hours)} agent-hours"]
+    if costs.gpu_hours:
+        parts.append(f"{_hours(costs.gpu_hours)} GPU-hours")
+        if gpu_hour_usd is not None:
+            parts.append(show_usd(gpu_hour_usd * costs.gpu_hours))
     return f"machines: {', '.join(parts)}"
 
 
@@ -70,16 +60,6 @@ def shown_usd(costs: Costs) -> str:
     if not costs.has_usd:
         return "cost unknown"
     return f"{'' if costs.is_complete else 'at least '}{show_usd(costs.known_usd)}"
-
-
-def cost_rows(report: Report) -> list[list[str]]:
-    """Return the cells below ``HEAD``: every split, then every competition."""
-    several = len(report.blocks) > 1
-    rows = [[named(row, row.name, several=several), *_cells(row.costs)] for row in report.rates]
-    for block in report.blocks:
-        for name, costs in costs_by_competition(block).items():
-            rows.append([named(block[0], name, several=several), *_cells(costs)])
-    return rows
 
 
 def cost_notes(results: Iterable[Result]) -> list[str]:
@@ -92,15 +72,7 @@ def cost_notes(results: Iterable[Result]) -> list[str]:
     ]
 
 
-def _cells(costs: Costs) -> Iterator[str]:
-    some = costs.has_figures
-    least = "" if costs.is_complete else "at least "
-    yield f"{costs.attempts - costs.without_figures} of {costs.attempts} with figures"
-    yield show_tokens(costs.tokens) if some else ""
-    yield str(costs.calls) if some else ""
-    yield shown_usd(costs) if some else ""
-    for usd in (costs.usd_per_valid, costs.usd_per_medal):
-        yield "" if usd is None else f"{least}{show_usd(usd)}"
-    yield "" if costs.medals_per_usd is None else f"{costs.medals_per_usd:.4g}"
-    yield f"{costs.agent_hours:.2f}"
-    yield f"{costs.gpu_hours:.2f}"
+def _hours(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:.1f}"
+    return f"{hours:.2f}" if hours >= SHORTEST_HOURS else f"less than {SHORTEST_HOURS}"

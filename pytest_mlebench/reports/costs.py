@@ -31,6 +31,8 @@ class Costs:
     unmetered: int = 0  # of the calls: did not tell their usage
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0  # of the input; an agent's own count does not say
+    reasoning_tokens: int = 0  # of the output; neither does it say this
     known_usd: float = 0.0
     valid: int = 0  # submissions of the attempts whose dollars are known, at least in part
     medals: int = 0  # of the same attempts
@@ -122,6 +124,8 @@ def costs_of(results: Iterable[Result]) -> Costs:
         unmetered=_total(uses, lambda use: use.unmetered),
         input_tokens=_total(uses, lambda use: use.input_tokens),
         output_tokens=_total(uses, lambda use: use.output_tokens),
+        cached_tokens=_total(uses, lambda use: use.cached_tokens),
+        reasoning_tokens=_total(uses, lambda use: use.reasoning_tokens),
         known_usd=math.fsum(use.known_usd or 0.0 for use in uses),
         valid=sum(result.valid for result in known),
         medals=sum(result.medal > Medal.NONE for result in known),

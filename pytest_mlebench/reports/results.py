@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench._toml import Table
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.grade import Grade, Snapshot
@@ -18,6 +20,7 @@ from pytest_mlebench.reports.json_table import json_table
 # missing: was to run and did not finish
 Status = Literal["graded", "failed", "error", "skipped", "missing"]
 STATUSES: tuple[Status, ...] = get_args(Status)
+SHOWN_EXTRA, EXTRA_LETTERS = 50, 400  # facts of hooks, and letters of each, where people see them
 NOT_RUN: tuple[Status, ...] = ("error", "skipped", "missing")
 
 
@@ -262,6 +265,13 @@ def _lost_usd(data: object, table: Table) -> float | None:
     if lost < 0:
         raise table.error("lost_usd", f"must be zero or more, given: {lost}")
     return lost
+
+
+def extra_facts(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield what hooks have added to an attempt, as names and values on one line each."""
+    for key, value in list(result.extra.items())[:SHOWN_EXTRA]:
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        yield one_line(str(key))[:EXTRA_LETTERS], one_line(text)[:EXTRA_LETTERS]
 
 
 def _extra(data: object, table: Table) -> Mapping[str, Any]:

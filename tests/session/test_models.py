@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -92,16 +94,18 @@ def test_tokens_and_dollars_are_in_every_report(
     assert [row["calls"] for row in report["costs"]["competitions"]] == [3, 3]
     assert report["disclosure"]["models"].startswith("openai at 127.0.0.1:")
     assert (report["disclosure"]["gpu_hour_usd"], total["gpu_usd"]) == (2.5, 0.0)
-    rows = (session.path / "r.csv").read_text().splitlines()
-    cells = dict(zip(rows[0].split(","), rows[1].split(","), strict=True))
+    cells = next(csv.DictReader(io.StringIO((session.path / "r.csv").read_text())))
     assert (cells["input_tokens"], cells["model_calls"], cells["usd_source"]) == (
         "300",
         "3",
         "gateway",
     )
-    assert (
-        '<property name="mle_output_tokens" value="60"' in (session.path / "junit.xml").read_text()
-    )
+    junit = (session.path / "junit.xml").read_text()
+    assert '<property name="mle_output_tokens" value="60"' in junit
+    suite = junit.partition("<testcase")[0]  # of the whole session
+    for name, value in {"tokens": "720", "cached_tokens[demo]": "240"}.items():
+        assert f'<property name="mle_{name}" value="{value}"' in suite
+    assert '<property name="mle_usd" value="0.0015' in suite
     for name in ("r.html", "r.md"):
         text = (session.path / name).read_text()
         assert "$0.0016" in text, name
@@ -359,13 +363,22 @@ def test_an_agent_made_in_python_is_metered_too(session: Session, server: ModelS
 
         def pytest_mle_after_run(run, extra):
             extra["calls"] = run.record.model_use.calls
+            extra["word"] = "mentioned-by-a-hook"
         """
     )
-    result = session.run("--mle-agent=made", DIGITS, "--mle-budget=3calls", "--mle-report=r.json")
+    result = session.run(
+        "--mle-agent=made", DIGITS, "--mle-budget=3calls", *REPORTS, "--junitxml=junit.xml"
+    )
     result.assert_outcomes(passed=1)
+    for name in ("r.html", "r.md", "r.csv"):
+        assert "mentioned-by-a-hook" in (session.path / name).read_text(), name
+    assert (
+        'name="mle_extra_word" value="mentioned-by-a-hook"'
+        in (session.path / "junit.xml").read_text()
+    )
     (found,) = session.report("r.json")["results"]
     assert found["model_use"]["metered"]["exhausted"] == ["calls"]
-    assert found["extra"] == {"calls": 3}
+    assert found["extra"] == {"calls": 3, "word": "mentioned-by-a-hook"}
 
 
 def test_a_budget_needs_models(session: Session) -> None:

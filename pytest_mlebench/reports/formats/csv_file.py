@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.reports.costs import costs_of
 from pytest_mlebench.reports.findings import AttemptFindings
@@ -44,6 +46,8 @@ COLUMNS = (
     "fingerprint",
     "input_tokens",
     "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
     "model_calls",
     "unmetered_calls",
     "usd",
@@ -52,6 +56,9 @@ COLUMNS = (
     "lost_usd",
     "gpus",
     "gpu_hours",
+    "gpu_usd",
+    "models",
+    "extra",
     "audit",
     "findings",
 )
@@ -89,7 +96,8 @@ def _row(result: Result, report: Report) -> dict[str, object]:
         "agent": _harmless(result.agent),
         "conditions": result.conditions,
         "fingerprint": result.fingerprint,
-        **_costs(result),
+        **_costs(result, report.disclosure.gpu_hour_usd),
+        "extra": json.dumps(result.extra, sort_keys=True, default=str) if result.extra else None,
     }
     return {name: str(v).lower() if isinstance(v, bool) else v for name, v in row.items()}
 
@@ -103,12 +111,15 @@ def _audit(found: AttemptFindings | None) -> dict[str, object]:
     return {"audit": level, "findings": _harmless("; ".join(grave))}
 
 
-def _costs(result: Result) -> dict[str, object]:
+def _costs(result: Result, gpu_hour_usd: float | None) -> dict[str, object]:
     """Return the figures of models and GPUs; an empty cell is a figure that nobody knows."""
     use = ModelUse() if result.model_use is None else result.model_use
+    gpu_hours = costs_of([result]).gpu_hours
     return {
         "input_tokens": use.input_tokens,
         "output_tokens": use.output_tokens,
+        "cached_tokens": use.cached_tokens,
+        "reasoning_tokens": use.reasoning_tokens,
         "model_calls": use.calls,
         "unmetered_calls": None if use.metered is None else use.unmetered,
         "usd": use.usd,
@@ -116,7 +127,9 @@ def _costs(result: Result) -> dict[str, object]:
         "usd_source": use.source,
         "lost_usd": result.lost_usd,
         "gpus": result.gpus,
-        "gpu_hours": costs_of([result]).gpu_hours,
+        "gpu_hours": gpu_hours,
+        "gpu_usd": None if gpu_hour_usd is None else gpu_hour_usd * gpu_hours,
+        "models": _harmless(one_line(use.by_model) or None),
     }
 
 

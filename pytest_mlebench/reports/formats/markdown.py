@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from pytest_mlebench._units import show_score
 from pytest_mlebench.reports.breakdown import failures_text, rates_by_category
-from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
-from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
+from pytest_mlebench.reports.cost_tables import attempt_table, group_table, model_table
+from pytest_mlebench.reports.cost_text import cost_lines, cost_notes
 from pytest_mlebench.reports.over_time import HEAD, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
-from pytest_mlebench.reports.results import Result, named
+from pytest_mlebench.reports.results import Result, extra_facts, named
 from pytest_mlebench.reports.time_curve import QUOTED_HOURS
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
 
+_OF_EXTRA = ("competition", "seed", "what", "value")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 
@@ -41,6 +42,7 @@ def render(report: Report, folder: Path | None = None) -> str:
         _audit(report),
         _over_time(report.results),
         _problems(report.results),
+        _extra(report.results),
         "## Disclosure",
         "\n".join(f"- {escape(line)}" for line in _disclosure(report)),
     ]
@@ -110,14 +112,23 @@ def _costs(report: Report) -> str:
     lines = cost_lines(report.costs, report.disclosure.gpu_hour_usd)
     if not lines:
         return ""
-    rows = [[*map(escape, row)] for row in cost_rows(report)]
-    notes = "\n".join(f"- {escape(note)}" for note in cost_notes(report.results))
-    parts = [
-        "## Costs",
-        "\n".join(f"- {escape(line)}" for line in lines),
-        table(HEAD_OF_COSTS, rows),
+    parts = ["## Costs", "\n".join(f"- {escape(line)}" for line in lines)]
+    for each in (group_table(report), model_table(report.results), attempt_table(report)):
+        if each.rows:
+            rows = [[*map(escape, row)] for row in each.rows]
+            parts += [f"### {each.title}", table(each.head, rows)]
+    parts.append("\n".join(f"- {escape(note)}" for note in cost_notes(report.results)))
+    return "\n\n".join(filter(None, parts))
+
+
+def _extra(results: Sequence[Result]) -> str:
+    """Return what hooks have added to attempts."""
+    rows = [
+        [escape(result.competition), str(result.seed), escape(key), escape(value)]
+        for result in results
+        for key, value in extra_facts(result)
     ]
-    return "\n\n".join(filter(None, (*parts, notes)))
+    return f"## Added by hooks\n\n{table(_OF_EXTRA, rows)}" if rows else ""
 
 
 def _conditions(report: Report) -> str:

@@ -15,7 +15,7 @@ from pytest_mlebench.reports.findings import AttemptFindings, Finding
 from pytest_mlebench.reports.over_time import HEAD, milestones
 from pytest_mlebench.reports.page import traces
 from pytest_mlebench.reports.page.curves import POINTS, Course, Curve, course, usage_curves
-from pytest_mlebench.reports.results import ItemKey, Result, named
+from pytest_mlebench.reports.results import ItemKey, Result, extra_facts, named
 from pytest_mlebench.usage import read_usage
 
 # bytes of a page that the texts of all attempts may take together, and of a single one
@@ -210,6 +210,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "hosts refused", one_line(", ".join(hosts))[:PROBLEM_LETTERS]
     if result.fingerprint:
         yield "fingerprint", result.fingerprint[:16]
+    yield from extra_facts(result)
 
 
 def _standing(result: Result) -> Iterator[tuple[str, str]]:
@@ -240,6 +241,8 @@ def _use(result: Result) -> Iterator[tuple[str, str]]:
         return
     if use.tokens is not None:
         yield "tokens", show_tokens(use.tokens)
+    if use.metered is not None:
+        yield "cached and reasoning", f"{use.cached_tokens} and {use.reasoning_tokens} tokens"
     if use.calls is not None:
         yield "calls of models", str(use.calls)
     if use.known_usd is not None:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.reports.attempt_facts import MEANINGS
 from pytest_mlebench.reports.breakdown import count_failures, rates_by_category
-from pytest_mlebench.reports.cost_text import HEAD as HEAD_OF_COSTS
-from pytest_mlebench.reports.cost_text import cost_lines, cost_notes, cost_rows
 from pytest_mlebench.reports.curves import TimeQuote, time_quotes
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.findings import AttemptFindings
 from pytest_mlebench.reports.page.competition_rows import PageRow, page_rows
+from pytest_mlebench.reports.page.cost_view import CostView, view_costs
 from pytest_mlebench.reports.plots import Plot
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
 from pytest_mlebench.reports.results import named
@@ -53,10 +52,7 @@ class PageView:
     rate_rows: tuple[tuple[str, ...], ...]
     categories: tuple[Bar, ...]
     complexities: tuple[Bar, ...]
-    cost_lines: tuple[str, ...]
-    cost_head: tuple[str, ...]
-    cost_rows: tuple[tuple[str, ...], ...]
-    cost_notes: tuple[str, ...]
+    costs: CostView
     failures: tuple[tuple[str, int, str], ...]
     rows: tuple[PageRow, ...]
     audit: tuple[tuple[AttemptFindings, str], ...]  # what was found, and where its attempt is
@@ -118,10 +114,7 @@ def view_of(report: Report, folder: Path | None) -> PageView:
         rate_rows=tuple(rates),
         categories=tuple(_bars(rates_by_category(report), several)),
         complexities=tuple(_bars(_by_complexity(report), several)),
-        cost_lines=tuple(cost_lines(report.costs, disclosure.gpu_hour_usd)),
-        cost_head=HEAD_OF_COSTS,
-        cost_rows=tuple(map(tuple, cost_rows(report))),
-        cost_notes=tuple(map(one_line, cost_notes(report.results))),
+        costs=view_costs(report),
         failures=tuple(
             (kind, count, MEANINGS[kind]) for kind, count in count_failures(report.results).items()
         ),

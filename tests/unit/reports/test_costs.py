@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 
@@ -11,11 +13,15 @@ from reporting import errored, failed, graded, spent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.gateway.own_usage import OwnUsage
+from pytest_mlebench.gateway.spending import ModelSpending, Spending, Usage
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.cost_tables import attempt_table, group_table, model_table
 from pytest_mlebench.reports.cost_text import cost_lines, costs_line
 from pytest_mlebench.reports.costs import costs_of
-from pytest_mlebench.reports.formats import json_file
+from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.formats import csv_file, json_file, markdown
+from pytest_mlebench.reports.page.page import render as render_page
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result, never_ran
 from pytest_mlebench.reports.spending_gate import SpendingGate, parse_fail_over
@@ -69,6 +75,56 @@ def test_a_price_that_nobody_knows_is_not_zero() -> None:
 
 def test_an_agent_without_models_has_no_line() -> None:
     assert cost_lines(costs_of([graded("a"), failed("b")])) == []
+
+
+def test_hours_of_agents_are_shown_beside_their_models() -> None:
+    costs = costs_of([*METERED, with_use(graded("d"), spent(1.0), agent_seconds=180.0)])
+    assert cost_lines(costs, 2.5)[1:] == ["machines: 2.0 agent-hours"]
+    short = costs_of([with_use(graded("d"), spent(1.0), agent_seconds=36.0)])
+    assert cost_lines(short)[1:] == ["machines: 0.01 agent-hours"]
+    shorter = costs_of([with_use(graded("d"), spent(1.0), agent_seconds=3.0)])
+    assert cost_lines(shorter)[1:] == ["machines: less than 0.01 agent-hours"]
+
+
+def test_every_attempt_and_every_model_has_a_row() -> None:
+    use = ModelUse(
+        Spending(
+            models=(
+                ModelSpending("up", "cheap", 3, 1, 0, 36.0, Usage(100, 40, 0, 20, 5), 0.5),
+                ModelSpending("up", "dear", 1, 0, 1, 360.0, Usage(10, 0, 0, 2, 1), 2.0),
+                ModelSpending("up", "odd|name", 1, 0, 0, 0.0, Usage(1), None),
+            )
+        )
+    )
+    second = with_use(graded("a", 1), None, gpus=2, extra={"steps": [1, 2], "note": "a\nb"})
+    results = [with_use(graded("a"), use), second]
+    disclosure = Disclosure(agent="mine", gpu_hour_usd=2.5)
+    report = Report.of(results, registry=Registry(), disclosure=disclosure)
+    assert model_table(results).rows == (
+        ("up: dear", "1", "0", "10", "0", "2", "1", "0.10", "at least $2.00"),
+        ("up: cheap", "3", "1", "100", "40", "20", "5", "0.01", "$0.50"),
+        ("up: odd|name", "1", "0", "1", "0", "0", "0", "0.00", "cost unknown"),
+    )
+    first, other = attempt_table(report).rows
+    assert first == (
+        *("a seed 0", "133 tokens", "40", "6", "5", "at least $2.50"),
+        *("1.00", "0.00", "$0.00"),
+    )
+    assert other == ("a seed 1", *[""] * 5, "1.00", "2.00", "$5.00")
+    assert group_table(report).rows[-1][-3:] == ("2.00", "2.00", "$5.00")
+    text = markdown.render(report)
+    assert "| up: odd\\|name | 1 | 0 | 1 | 0 | 0 | 0 | 0.00 | cost unknown |" in text
+    assert "| a seed 1 |" in text
+    assert "| a | 1 | steps | \\[1, 2\\] |" in text
+    assert "| a | 1 | note | a b |" in text
+    page = render_page(report)
+    for shown in ("up: cheap", "40 and 6 tokens", "a b", "By model"):
+        assert shown in page
+    one, two = csv.DictReader(io.StringIO(csv_file.render(report)))
+    assert (one["cached_tokens"], one["reasoning_tokens"], two["cached_tokens"]) == ("40", "6", "")
+    assert one["models"].startswith("up: cheap: 120 tokens, 0.5 usd; up: dear: 12 tokens, 2 usd; ")
+    assert json.loads(two["extra"]) == {"steps": [1, 2], "note": "a\nb"}
+    assert (one["gpu_usd"], two["gpu_usd"], one["extra"]) == ("0.0", "5.0", "")
 
 
 def test_hours_of_gpus_have_a_price_if_one_is_given() -> None:
