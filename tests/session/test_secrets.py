@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
+
 import pytest
 from plugin_session import Session
+
+from pytest_mlebench.attempts.grading_process import score_apart
+from pytest_mlebench.audit.bundle import write_bundle
+from pytest_mlebench.audit.verify import Request, verify
+from pytest_mlebench.registry import Registry
+from pytest_mlebench.store.location import default_store
 
 SECRET = "sk-very-secret-4711"
 
@@ -37,7 +46,7 @@ def test_a_secret_is_masked_wherever_an_agent_writes_it(
         "--mle-agent=agent.toml",
         "--mle-competition=demo-digits",
         *("--mle-report=r.json", "--mle-report=r.html", "--mle-report=r.md", "--mle-report=r.csv"),
-        "--junitxml=junit.xml",
+        *("--junitxml=junit.xml", "--mle-audit=on"),
         "-rA",
         "-v",
         *workers,
@@ -53,3 +62,17 @@ def test_a_secret_is_masked_wherever_an_agent_writes_it(
             assert SECRET not in path.name
             if path.is_file() and path.name != "submission.csv":
                 assert SECRET.encode() not in path.read_bytes(), path
+    _bundle_is_true_and_has_no_secret(record.parents[3], session.path / "b.zip")
+
+
+def _bundle_is_true_and_has_no_secret(run: Path, bundle: Path) -> None:
+    """Pack what a real session has left, and verify it as a stranger would."""
+    write_bundle(run, bundle, Registry())
+    with zipfile.ZipFile(bundle) as archive:
+        names = archive.namelist()
+        for name in names:
+            if not name.endswith("submission.csv"):  # as it was handed in: it is what was graded
+                assert SECRET.encode() not in archive.read(name), name
+    assert "***" in " ".join(names)
+    claims = verify(Request(bundle, Registry(), default_store(), score_apart))
+    assert {claim.name: claim.text for claim in claims if claim.verdict != "holds"} == {}
