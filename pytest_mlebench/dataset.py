@@ -16,6 +16,7 @@ class Dataset:
     public: Path
     private: Path
     verified: str = "unverified"  # how the files were verified: by checksum, by marker, off
+    sum: str | None = None  # of the files that its marker lists
 
     @property
     def sample(self) -> Path:

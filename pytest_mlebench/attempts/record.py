@@ -43,6 +43,7 @@ class Conditions:
     description: str | None = None
     code_name: str | None = None  # what the agent knew the competition by, if not by its id
     data: str = "unknown"  # how the dataset was verified
+    data_sum: str | None = None  # of the files that its marker lists
     host: str | None = None
     machine: str | None = None  # the host's name in hosts.toml, where there is one
     hardware: Mapping[str, str] = field(default_factory=dict)

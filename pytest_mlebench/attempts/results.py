@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_mlebench.attempts.plan import read_plan
-from pytest_mlebench.attempts.record import AttemptRecord, Run, read_attempts
+from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
 from pytest_mlebench.gateway.calls import read_spending
 from pytest_mlebench.gateway.model_use import ModelUse
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts, refused_hosts
-from pytest_mlebench.reports.comparability import gpus_text
+from pytest_mlebench.reports.comparability import VERIFIED, gpus_text
 from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.findings import read_audit
@@ -257,8 +257,15 @@ def disclose(base: Disclosure, tries: Tries) -> Disclosure:
         hardware=_merged([each.hardware for each in conditions]) or base.hardware,
         gpus=tuple(dict.fromkeys(text for each in conditions if (text := gpus_text(each.gpus)))),
         data={record.competition: record.conditions.data for record in records},
+        benchmark=_benchmark(base, conditions),
         attempts=_counts(tries),
     )
+
+
+def _benchmark(base: Disclosure, conditions: Iterable[Conditions]) -> str | None:
+    """Return the version of the benchmark: known only of data that have its checksums."""
+    verified = all(each.data == VERIFIED for each in conditions)
+    return base.benchmark if verified else None
 
 
 def _all(values: Iterable[str | None]) -> str | None:

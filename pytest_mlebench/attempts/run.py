@@ -212,6 +212,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances)
             description=attempt.description,
             code_name=attempt.code_name,
             data=attempt.dataset.verified,
+            data_sum=attempt.dataset.sum,
             host=socket.gethostname(),
             machine=circumstances.keeping.machine,
             hardware=host_hardware(),

@@ -30,7 +30,7 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.formats import json_file, markdown
 from pytest_mlebench.reports.json_table import json_table
 from pytest_mlebench.reports.report import Report
-from pytest_mlebench.sandbox.kept_files import CODE, kept_files, regular_files
+from pytest_mlebench.sandbox.kept_files import CODE, kept_files, portable_name, regular_files
 
 FORMAT = "pytest-mlebench bundle"
 SCHEMA = 1
@@ -98,7 +98,8 @@ def write_bundle(
     texts = {CLAIMS: json_file.render(report), PAGE: markdown.render(report)}
     files = dict(_files(RunFolder(run), logs=logs))
     taken = set(files.values())
-    left_out = tuple(str(p.relative_to(run)) for p in regular_files(run) if p not in taken)
+    rest = [path.relative_to(run) for path in regular_files(run) if path not in taken]
+    left_out = tuple(map(portable_name, map(str, rest)))
     with atomic_file(target) as temporary:
         return _write(temporary, files, texts, left_out, report.created, key)
 

@@ -178,7 +178,7 @@ def _model_apis(attempt: AttemptFiles) -> Iterator[Finding]:
 def _searches(attempt: AttemptFiles) -> Iterator[Finding]:
     texts = (*attempt.code, *attempt.logs)
     yield from _search(texts, _ANSWERS, "answers", "suspicious", "answers were searched for")
-    yield from _search(attempt.code, _LEADERBOARD, "answers", "info", "leaderboards are mentioned")
+    yield from _search(texts, _LEADERBOARD, "answers", "info", "leaderboards are mentioned")
     refused = [text for text in attempt.logs if _REFUSED.search(text.text)]
     yield from _search(
         refused, _REFUSED, "reads", "info", "the sandbox refused to let something be read"
@@ -190,8 +190,10 @@ def _known_leaks(attempt: AttemptFiles) -> Iterator[Finding]:
     for issue in issues:
         if issue.is_leak and issue.markers:
             pattern = re.compile("|".join(map(re.escape, issue.markers)), re.IGNORECASE)
-            what = f"the code mentions a known leak: {issue.what}"
-            yield from _search(attempt.code, pattern, "leak", "suspicious", what)
+            known = "a known leak" if issue.certain else "what may be a leak"
+            level: Level = "suspicious" if issue.certain else "info"
+            what = f"the code mentions {known}: {issue.what}"
+            yield from _search(attempt.code, pattern, "leak", level, what)
 
 
 def _hosts(attempt: AttemptFiles) -> Iterator[Finding]:

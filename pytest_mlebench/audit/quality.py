@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,14 @@ from pytest_mlebench.audit.attempt_files import AttemptFiles, Text
 
 RULES = "E4,E7,E9,F,B,SIM,UP"  # errors, unused names, likely bugs, needless code: no layout
 RUFF_SECONDS = 30
+
+_NAMED = re.compile(r"submission", re.IGNORECASE)  # submission.csv, $SUBMISSION_DIR
+_WRITTEN = re.compile(r"write[._]?csv|fwrite|CSV\.write|to_csv|>\s*\S*submission")
+_MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)  # of a notebook's cells
+_WRITERS = {
+    *("to_csv", "write_csv", "savetxt", "writerow", "writerows", "write", "writelines"),
+    *("write_text", "write_bytes", "copy", "copyfile", "copy2", "move", "tofile"),
+}
 
 
 def figures(attempt: AttemptFiles, *, ruff: bool = True) -> dict[str, Any]:
@@ -44,11 +53,8 @@ def _docstrings(texts: Iterable[Text]) -> tuple[int, int]:
     """Return how many functions have a docstring, and how many there are."""
     documented = functions = 0
     for text in texts:
-        try:
-            tree = ast.parse(text.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # hostile, or a notebook's %
-            continue
-        for node in ast.walk(tree):
+        tree = _parsed(text.text)
+        for node in () if tree is None else ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions += 1
                 documented += ast.get_docstring(node) is not None
@@ -77,6 +83,34 @@ def _ruff(texts: list[Text]) -> int | None:
 
 
 def _writes_submission(texts: Iterable[Text]) -> bool:
-    """Tell whether the code that was kept seems to write the submission that was graded."""
-    words = ("submission.csv", "SUBMISSION_DIR", "to_csv")
-    return any(word in text.text for text in texts for word in words)
+    """Tell whether the code that was kept both names a submission and writes some file."""
+    names = writes = False
+    for text in texts:
+        tree = _parsed(text.text)
+        if tree is None:  # a script of another language, or broken
+            names = names or _NAMED.search(text.text) is not None
+            writes = writes or _WRITTEN.search(text.text) is not None
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                names = names or _NAMED.search(node.value) is not None
+            writes = writes or (isinstance(node, ast.Call) and _is_writing(node))
+    return names and writes
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(_MAGIC.sub("", text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # hostile, or no Python
+        return None
+
+
+def _is_writing(call: ast.Call) -> bool:
+    """Tell whether a call writes a file: by its name, or an open with a mode that does."""
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if name != "open":
+        return name in _WRITERS
+    values = [*call.args, *(word.value for word in call.keywords if word.arg == "mode")]
+    modes = [v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+    return any(re.fullmatch(r"[rbt+]*[wax][bt+]*", mode) for mode in modes)

@@ -11,7 +11,13 @@ import argparse
 import json
 from pathlib import Path
 
-from pytest_mlebench.commands.shared import add_competitions_option, registry_of, say, say_lines
+from pytest_mlebench.commands.shared import (
+    add_competitions_option,
+    registry_of,
+    say,
+    say_lines,
+    say_notes,
+)
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.board import (
     SPLITS,
@@ -38,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the board."""
     entries = read_board()
-    own = entry_of(Report.load(args.run, registry_of(args))) if args.run else None
+    report = Report.load(args.run, registry_of(args)) if args.run else None
+    own = None if report is None else entry_of(report)
     split = args.split or ALL
     if own is not None:
         split = args.split or next((name for name in reversed(SPLITS) if name in own.rates), None)
@@ -54,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     say_lines(board_lines(shown, split))
     say()
+    if report is not None:
+        say_notes(report)
     say(f"ranked by {split}; any-medal rates in percent, mean ± standard error over seeds")
     for place in [] if own is None else places(own, entries):
         say(place.sentence)

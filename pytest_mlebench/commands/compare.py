@@ -14,7 +14,13 @@ import argparse
 from pathlib import Path
 
 from pytest_mlebench._files import write_text
-from pytest_mlebench.commands.shared import add_competitions_option, registry_of, say, say_lines
+from pytest_mlebench.commands.shared import (
+    add_competitions_option,
+    registry_of,
+    say,
+    say_lines,
+    say_notes,
+)
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.budget_curve import UNITS, budget_curve, budget_lines
 from pytest_mlebench.reports.compare import compare, comparison_lines
@@ -53,9 +59,11 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         raise ConfigError("--output writes the curve of --by, which is not given")
     registry = registry_of(args)
-    comparison = compare(Report.load([args.a], registry), Report.load([args.b], registry))
-    say(f"A: {args.a}")
-    say(f"B: {args.b}")
+    reports = {args.a: Report.load([args.a], registry), args.b: Report.load([args.b], registry)}
+    comparison = compare(reports[args.a], reports[args.b])
+    for name, path in (("A", args.a), ("B", args.b)):
+        say(f"{name}: {path}")
+        say_notes(reports[path])
     say()
     say_lines(comparison_lines(comparison))
     return 1 if args.fail_on_regression and comparison.regression() else 0
@@ -71,6 +79,8 @@ def _by_budget(args: argparse.Namespace) -> int:
     reports = {str(path): Report.load([path], registry) for path in paths}
     if len(reports) < len(paths):
         raise ConfigError("a report is given twice")
+    for report in reports.values():
+        say_notes(report)
     curve = budget_curve(reports, args.by)
     say_lines(budget_lines(curve))
     if args.output is not None:

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.registry import Registry
+from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.summary import Line
 
 RUNS = "mle-runs"  # where pytest keeps runs unless it is told otherwise
@@ -25,6 +27,12 @@ def say_lines(lines: Iterable[Line]) -> None:
     """Write the lines of a summary."""
     for line in lines:
         say(line.text)
+
+
+def say_notes(report: Report) -> None:
+    """Write what a report notes of itself, such as how its files were read."""
+    for note in report.disclosure.notes:
+        say(f"  {one_line(note)}")
 
 
 def ascii_only() -> bool:

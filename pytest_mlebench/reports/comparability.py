@@ -29,7 +29,7 @@ VERSION = "v1"  # of the benchmark's data and graders, as this package has them
 
 _GPU = re.compile(r"(?P<number>\d+) x (?P<name>.+) \((?P<memory>[^()]+)\)")
 _STANDARD_GPU = re.compile(r"(NVIDIA )?A10(-24Q)?")  # -24Q: the whole card, as clouds rent it out
-_VERIFIED = "checksums"
+VERIFIED = "checksums"
 
 Verdict = Literal["standard", "other", "unknown"]
 
@@ -245,7 +245,7 @@ def _data(report: Report) -> Condition:
     how = {name: report.disclosure.data.get(name, "unknown") for name in ids}
     if not ids or set(how.values()) == {"unknown"}:
         return Condition("data", "", "unknown", "verified by checksums", decides=True)
-    loose = sorted(name for name, text in how.items() if text != _VERIFIED)
+    loose = sorted(name for name, text in how.items() if text != VERIFIED)
     if not loose:
         return Condition("data", "verified by checksums", "standard", decides=True)
     value = f"not verified by checksums in {len(loose)} of {len(how)} competitions"

@@ -28,6 +28,7 @@ from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Job, Reason
+from pytest_mlebench.sandbox.kept_files import portable_name
 from pytest_mlebench.sandbox.redact import Mask, redact_text
 
 SUBMISSION = "submission.csv"
@@ -180,7 +181,7 @@ class _Artefacts:
                 for entry, is_folder in self._entries_of(folder, shown):
                     take = self._take_folder if is_folder else self._take_file
                     name = redact_text(entry, self._secrets)
-                    take(folder, entry, target / name, f"{shown}/{name}")
+                    take(folder, entry, target / portable_name(name), f"{shown}/{name}")
         except FileNotFoundError:
             self._note(f"the agent removed its folder {shown}")
         except NotCollected as problem:

@@ -17,6 +17,12 @@ _SCRATCH = (".", "home/", "sockets/")  # and the workspace of an attempt that ru
 _OWN_SUMS = ("record.json", "snapshots/")  # the record has the sums, snapshots are named by theirs
 
 
+def portable_name(name: str) -> str:
+    """Return a name that every archive can have: never a longer one, the same if it is such."""
+    # bytes that are no UTF-8 are surrogates here, which are not printable
+    return "".join(c if c.isprintable() and c != "\\" else "_" for c in name)
+
+
 def regular_files(folder: Path) -> Iterator[Path]:
     """Yield what is a file itself, below folders that are folders themselves."""
     for root, folders, names in os.walk(folder, followlinks=False):
@@ -37,7 +43,7 @@ def kept_files(attempt: AttemptFolder) -> Iterator[tuple[str, Path]]:
 
 def is_kept(name: str) -> bool:
     """Tell whether a file in an attempt's folder lasts, by its name there."""
-    return not name.startswith(_SCRATCH)
+    return not name.startswith(_SCRATCH) and name == portable_name(name)
 
 
 def sums_of(attempt: AttemptFolder) -> dict[str, str]:

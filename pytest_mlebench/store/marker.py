@@ -33,6 +33,12 @@ class Marker:
     version: str = __version__
     format: int = FORMAT
 
+    @property
+    def sum(self) -> str:
+        """Return a sum of the files that were prepared: the same data have the same."""
+        lines = [f"{name} {facts.get('md5')}" for name, facts in sorted(self.files.items())]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
     def write(self, prepared: Path) -> None:
         """Write the marker: the last thing before the folder is moved into place."""
         write_text(prepared / NAME, json.dumps(asdict(self), indent=1, sort_keys=True) + "\n")

@@ -63,7 +63,8 @@ class Store:
             return None
         if not marker.fits(competition, prepared):
             return None
-        return Dataset(competition, prepared / "public", prepared / "private", marker.verified)
+        public, private = prepared / "public", prepared / "private"
+        return Dataset(competition, public, private, marker.verified, marker.sum)
 
     def ensure(
         self,

@@ -89,6 +89,9 @@ def test_compare_reports_and_fails_on_a_regression_if_asked(tmp_path: Path) -> N
     assert cli("compare", a, b, "--fail-on-regression").returncode == 1
     assert cli("compare", b, a, "--fail-on-regression").returncode == 0
     assert "no competition in common" in complaint("compare", a, REAL_REPORTS[0])
+    done = cli("compare", REAL_REPORTS[0], REAL_REPORTS[0].parent)
+    assert f"A: {REAL_REPORTS[0]}\n  read 1 grading report as 1 seed of 75" in done.stdout
+    assert "\n  read 3 grading reports as 3 seeds of 75" in done.stdout
 
 
 def test_list_tells_what_is_known(mine: Path) -> None:

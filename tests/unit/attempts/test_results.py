@@ -17,6 +17,7 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import ItemKey, Result
 
@@ -98,6 +99,17 @@ def test_the_disclosure_is_derived_from_the_attempts(folder: RunFolder) -> None:
     assert disclosure.fingerprint == IDENTITY.agent_fingerprint
     assert disclosure.limits["time"] == "24h, 1h"
     assert disclosure.deviations == {"time": ("1h", "24h")}
+
+
+def test_the_version_of_the_benchmark_is_known_of_verified_data_only(tmp_path: Path) -> None:
+    for number, (data, version) in enumerate((("checksums", "v1"), ("off", None))):
+        folder = write_run(
+            tmp_path / str(number), ("a", 0), disclosure=Disclosure(benchmark="v1", splits=())
+        )
+        write_attempt(
+            folder, "a", 0, "graded", grade=graded("a").grade, conditions=Conditions(data=data)
+        )
+        assert Report.from_run(folder.path).disclosure.benchmark == version
 
 
 def result(key: ItemKey, status: str, agent: str, fingerprint: str | None = None) -> Result:

@@ -18,6 +18,7 @@ from pytest_mlebench.audit.quality import figures
 from pytest_mlebench.competition import KnownIssue
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import AttemptFolder
+from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.findings import Finding, audit_lines, read_audit, violations
 from pytest_mlebench.reports.report import Report
 
@@ -152,6 +153,9 @@ def test_logs_tell_of_searches_and_of_what_the_sandbox_refused(attempt: AttemptF
     found = _found(replace(attempt))
     assert found["answers"].evidence[0].startswith("run.log:2: ls: /store/tiny/prepared/private")
     assert found["reads"].level == "info"
+    attempt.folder.log.write_text("I open the public leaderboard\n")
+    (noted,) = look(replace(attempt))
+    assert (noted.check, noted.level) == ("answers", "info")
 
 
 def test_hosts_that_were_tried_are_named(attempt: AttemptFiles) -> None:
@@ -176,6 +180,16 @@ def test_a_known_leak_is_recognised_by_its_markers(attempt: AttemptFiles) -> Non
     leaky = replace(attempt.competition, known_issues=(issue,))
     changed = _code(replace(attempt, competition=leaky), "x = df['giver_username']\n")
     assert _found(changed)["leak"].what.endswith("a known leak: the giver gives it away")
+    doubtful = replace(attempt.competition, known_issues=(replace(issue, certain=False),))
+    found = _found(replace(changed, competition=doubtful))["leak"]
+    assert (found.level, "what may be a leak" in found.what) == ("info", True)
+
+
+def test_every_known_leak_of_the_benchmark_has_markers() -> None:
+    registry = Registry()
+    for competition in map(registry.load, registry.split("all")):
+        for issue in competition.known_issues:
+            assert issue.markers or not issue.is_leak, competition.id
 
 
 def test_links_and_long_files_do_no_harm(attempt: AttemptFiles, tmp_path: Path) -> None:
@@ -191,7 +205,8 @@ def test_links_and_long_files_do_no_harm(attempt: AttemptFiles, tmp_path: Path) 
 
 
 def test_quality_is_told_in_figures(attempt: AttemptFiles) -> None:
-    code = 'import os\n\ndef f():\n    """Do."""\n\ndef g():\n    pass\n\nf().to_csv("x")\n'
+    code = 'import os\n\ndef f():\n    """Do."""\n\ndef g():\n    pass\n\n'
+    code += 'f().to_csv("submission.csv")\n'
     (attempt.folder.artefacts / "code" / "README.md").write_text("# How\n")
     assert figures(_code(attempt, code)) == {
         "files": 1,
@@ -202,6 +217,22 @@ def test_quality_is_told_in_figures(attempt: AttemptFiles) -> None:
         "readme": True,
         "writes_submission": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("code", "writes"),
+    [
+        ("open(os.environ['SUBMISSION_DIR'] + '/s.csv', 'w').write(text)\n", True),
+        ("%matplotlib inline\nPath('submission.csv').write_text(rows)\n", True),
+        ("# frame.to_csv('submission.csv')\nprint('submission')\n", False),
+        ("text = open('submission.csv').read()\nto_csv = 1\n", False),
+        ("frame.to_csv('features.csv')\n", False),
+    ],
+)
+def test_code_that_can_have_written_the_submission_is_known_by_its_calls(
+    attempt: AttemptFiles, code: str, writes: bool
+) -> None:
+    assert figures(_code(attempt, code), ruff=False)["writes_submission"] is writes
 
 
 def _cheat(run: GradedRun) -> None:

@@ -463,6 +463,17 @@ def test_links_and_logs_stay_out_of_a_bundle(tmp_path: Path) -> None:
     assert texts["kept files"].startswith("submission and code, without logs, of 1 attempts")
 
 
+def test_names_that_no_archive_can_have_are_left_out(tmp_path: Path) -> None:
+    run = graded_run(tmp_path, (0.5,))
+    logs = run.path / "tiny" / "seed0" / "attempt1" / "artefacts" / "logs"
+    logs.mkdir()
+    for name in (b"\xff.txt", b"..\\up.txt", b"a\nb.txt"):
+        Path(os.fsdecode(os.fsencode(logs) + b"/" + name)).write_text("x")
+    manifest = write_bundle(run.path, tmp_path / "b.zip", run.registry)
+    assert [Path(name).name for name in manifest.left_out] == [".._up.txt", "a_b.txt", "_.txt"]
+    assert _failed(run.verify(tmp_path / "b.zip")) == {}
+
+
 def test_an_audit_without_its_logs_is_not_checked(tmp_path: Path) -> None:
     run = graded_run(tmp_path, (0.5,))
     attempt = run.path / "tiny" / "seed0" / "attempt1"

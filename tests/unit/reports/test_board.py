@@ -85,6 +85,7 @@ def test_the_command_shows_the_board_and_a_place() -> None:
     done = cli("board", *REAL_REPORTS)
     assert (done.returncode, done.stderr) == (0, "")
     assert "all: 43.56 ±0.89 (95 % interval 39.73-47.38), place 13 of 29" in done.stdout
+    assert "read 3 grading reports as 3 seeds of 75 competitions" in done.stdout
     data = json.loads(cli("board", "--json", "--split", "low").stdout)
     assert (data["split"], len(data["entries"])) == ("low", 30)
 

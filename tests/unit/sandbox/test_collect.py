@@ -235,6 +235,16 @@ def test_file_names_cannot_play_tricks_on_a_terminal(attempt: Attempt) -> None:
     ]
 
 
+def test_names_become_such_that_archives_and_reports_can_have(attempt: Attempt) -> None:
+    for name in (b"\xff.py", b"a\\b.py", b"c\nd.py", "größe.py".encode()):
+        Path(os.fsdecode(os.fsencode(attempt.home / "code") + b"/" + name)).write_text("x")
+    long = os.fsencode(attempt.home / "logs") + b"/" + b"\xff" * 255
+    Path(os.fsdecode(long)).write_text("x")
+    attempt.collect()
+    names = ["_.py", "a_b.py", "c_d.py", "größe.py"]
+    assert attempt.names() == [*(f"code/{name}" for name in names), f"logs/{'_' * 255}"]
+
+
 def test_the_notes_are_bounded(attempt: Attempt) -> None:
     for number in range(50):
         (attempt.home / "logs" / f"{number:02}").symlink_to("x")
