@@ -4,8 +4,8 @@
 
 Hosts are namespaces of this machine with an sshd each (scripts/hosts; needs root), so that all of
 them share its CPUs: figures come with the load under which they were taken. Per attempt: sessions
-with few and with many attempts are compared, here (-n 1) and on a host, so that what a session
-costs once does not count; bytes are those of the host's cable, without the files of the attempts.
+on a host and here (-n 1) are compared by the median time from one attempt to the next; bytes are
+those that many attempts send through the host's cable beyond few, without the attempts' files.
 Hosts to connect take 5 s to start Python, as over a network file system: what is measured is
 whether they are waited for at the same time. ``--short`` does less of everything; ``--check`` exits
 with 1 where a bound is missed.
@@ -22,7 +22,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
@@ -31,6 +33,7 @@ from sandbox_job import wait_until
 
 SLOW_START = 5.0  # seconds that a host takes to start Python
 DIGITS = "--mle-competition=demo-digits"
+ATTEMPTS = ("--mle-agent=dummy", DIGITS)
 PAUSING = """
 import os, shutil, sys, time
 time.sleep(float(sys.argv[1]))
@@ -63,38 +66,36 @@ def run(path: Path, *arguments: str, name: str) -> RunningSession:
 
 def per_attempt(hosts: HostMachines, path: Path, few: int, many: int) -> Iterator[Figure]:
     """Yield what an attempt on a host costs beyond one that is here."""
-    option = hosts.write_toml(path / "one.toml", **{name: {} for name in hosts.names})
-    lines = Path(option.partition("=")[2]).read_text().split("[hosts.h2]")[0]
-    (path / "one.toml").write_text(lines)
-    seconds: dict[str, float] = {}
-    wire = files = 0.0
+    option = one_host(hosts, path)
+    wire, files = {}, {}
     for number in (few, many):
-        for where, words in (("here", ("-n", "1")), ("there", (f"--mle-hosts={path}/one.toml",))):
-            before, began = cable_bytes(hosts, "h1"), time.monotonic()
-            session = run(
-                path,
-                "--mle-agent=dummy",
-                DIGITS,
-                f"--mle-seeds={number}",
-                *words,
-                name=f"{where}{number}",
-            )
-            passed = time.monotonic() - began
-            sign = 1 if number == many else -1
-            seconds[where] = seconds.get(where, 0.0) + sign * passed
-            if where == "there":
-                wire += sign * (cable_bytes(hosts, "h1") - before)
-                files += sign * size_of_attempts(session)
-    more = many - few
-    yield Figure(
-        "an attempt on a host, beyond one that is here",
-        (seconds["there"] - seconds["here"]) / more,
-        1.0,
-        "s",
+        before = cable_bytes(hosts, "h1")
+        there = run(path, *ATTEMPTS, f"--mle-seeds={number}", option, name=f"there{number}")
+        wire[number] = cable_bytes(hosts, "h1") - before
+        files[number] = size_of_attempts(there)
+    run(path, *ATTEMPTS, "-n1", name="warm-here")
+    here = run(path, *ATTEMPTS, f"--mle-seeds={many}", "-n1", name="here")
+    beyond, more = pace(there) - pace(here), many - few
+    yield Figure("an attempt on a host, beyond one that is here", beyond, 1.0, "s")
+    sent, kept = (wire[many] - wire[few]) / more / 1e3, (files[many] - files[few]) / more / 1e3
+    print(
+        f"an attempt here takes {pace(here):.2f} s; one on a host sends {sent:.1f} kB (compressed)"
     )
-    yield Figure(
-        "on the wire for an attempt, beside its files", (wire - files) / more / 1e3, 64, "kB"
-    )
+    print(f"  and its files are {kept:.1f} kB", flush=True)
+    yield Figure("on the wire for an attempt, beside its files", sent - kept, 64, "kB")
+
+
+def one_host(hosts: HostMachines, path: Path) -> str:
+    """Write a hosts.toml of the first host only, and return the option that names it."""
+    hosts.write_toml(path / "one.toml")
+    (path / "one.toml").write_text((path / "one.toml").read_text().split("[hosts.h2]")[0])
+    return f"--mle-hosts={path}/one.toml"
+
+
+def pace(session: RunningSession) -> float:
+    """Return the median time from the end of an attempt to the end of the next."""
+    ends = sorted(record["timings"]["graded"] for record in session.records().values())
+    return median(after - before for before, after in pairwise(ends))
 
 
 def cable_bytes(hosts: HostMachines, name: str) -> int:

@@ -1,6 +1,6 @@
 """How long a run takes: the order in which we hand out items, hosts that fail, against the bounds.
 
-    python benchmarks/makespan.py [--check]
+    python benchmarks/makespan.py [--check] [--real]
 
 No agent runs: time is simulated, and the scheduler is the one of a session (``OneByOne``), with
 workers that only take the time an item takes. First 30 items of 0.2 to 8 s on 4 slots, in the order
@@ -9,18 +9,24 @@ processing time rule. Then 75 competitions with 3 seeds on 8, 32 and 128 GPUs, 8
 hosts that fail every 7 or 30 days and are back after an hour: an attempt on such a host is lost.
 Durations are those of agents that use up to a day on heavy tasks and stop early on light ones: a
 median by complexity, a factor by competition, another by seed, cut at 24 h. ``--check`` fails where
-a run with known durations takes more than 1.02 of the rule.
+a run with known durations takes more than 1.02 of the rule. ``--real`` runs two sessions of 30
+items of 0.2 to 8 s on 4 slots, of which the second knows the durations of the first, and compares
+how long each took with the simulation of the same items; ``--check`` fails beyond 10 %.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
+import json
 import random
 import statistics
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +34,21 @@ from pytest_mlebench.machines.xdist_internals import OneByOne
 
 TARGET = 1.02  # of the longest processing time rule
 ROUNDS = 10
+APART = 0.10  # by which a real session and its simulation may differ
+DEMO = (
+    "demo-bakery-orders",
+    "demo-diabetes-progression",
+    "demo-digits",
+    "demo-support-desk",
+    "demo-tumour-diagnosis",
+    "demo-wine-cultivars",
+)
+AGENT = """
+import os, shutil, time
+time.sleep({seconds!r}[os.environ["COMPETITION_ID"] + " " + os.environ["MLE_SEED"]])
+shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
+            os.environ["SUBMISSION_DIR"] + "/submission.csv")
+"""
 GPUS_PER_HOST = 8
 REPAIR_HOURS = 1.0
 MEDIAN_HOURS = ((22, 4.0), (38, 14.0), (15, 22.0))  # competitions by complexity, and their median
@@ -160,13 +181,57 @@ def main() -> int:
     """Print the figures, and judge them if asked."""
     parser = argparse.ArgumentParser(description="Makespans of simulated runs.")
     parser.add_argument("--check", action="store_true", help="fail beyond the target")
+    parser.add_argument("--real", action="store_true", help="compare with real sessions, too")
     options = parser.parse_args()
+    if options.real and (apart := max(real_runs())) > APART and options.check:
+        print(f"a real session and its simulation are apart by {apart:.3f}, more than {APART}")
+        return 1
     worst = small_runs()
     large_runs()
     if options.check and worst > TARGET:
         print(f"known durations take up to {worst:.3f} of the rule, more than {TARGET}")
         return 1
     return 0
+
+
+def real_runs() -> Iterator[float]:
+    """Run two sessions and yield by how much each differs from its simulation."""
+    rng = random.Random(1)
+    seconds = {f"{name} {seed}": rng.uniform(0.2, 8.0) for name in DEMO for seed in range(5)}
+    print("30 items on 4 slots, a real session (-n 4) against the simulation of the same items:")
+    with tempfile.TemporaryDirectory(prefix="mle-makespan-") as folder:
+        path = Path(folder)
+        (path / "agent.py").write_text(AGENT.format(seconds=seconds))
+        known: dict[str, list[float]] = {}
+        for run in ("first", "second"):
+            real, items = real_run(path, run)
+            means = {name: statistics.median(each) for name, each in known.items()}
+            simulated = simulate(
+                [each for _, each in items],
+                4,
+                lambda index, means=means, items=items: means.get(items[index][0], 0.0),  # type: ignore[misc]  # bound now
+            ).makespan
+            print(f"  {run:7} real {real:6.1f} s, simulated {simulated:6.1f} s", flush=True)
+            for name, each in items:
+                known.setdefault(name, []).append(each)
+            yield abs(real / simulated - 1)
+
+
+def real_run(path: Path, run: str) -> tuple[float, list[tuple[str, float]]]:
+    """Return how long a session took from its first item to its last, and the items' durations."""
+    words = ["-p", "no:cacheprovider", "-n4", "--mle-agent=python agent.py", "--mle-seeds=5"]
+    command = [sys.executable, "-m", "pytest", *words, f"--mle-run={run}"]
+    subprocess.run(command, cwd=path, check=True, stdout=subprocess.DEVNULL)
+    folder = path / "mle-runs" / run
+    report = json.loads((folder / "report.json").read_text())
+    items, begun, over = [], [], []
+    for result in report["results"]:
+        record = json.loads((Path(result["run"]) / "record.json").read_text())
+        times = record["timings"]
+        begun.append(times["created"])
+        over.append(times["graded"])
+        items.append((result["competition"], over[-1] - begun[-1]))
+    return max(over) - min(begun), items
 
 
 def small_runs() -> float:
