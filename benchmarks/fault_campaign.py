@@ -1,11 +1,14 @@
 """Random faults over a session on three hosts; in the end every item is graded exactly once.
 
-    python benchmarks/fault_campaign.py --faults 100 --seed 1
+    python benchmarks/fault_campaign.py --faults 100 --seed 1 [--slurm]
 
 Hosts are namespaces of this machine with an sshd each (scripts/hosts; needs root). Faults: a
 worker, a keeper, a connection or the session itself is killed, a host is switched off and on, its
-cable is cut and mended. A session that ends or is killed is resumed until all is done.
-Meanwhile all processes of all hosts are looked at for an item that runs twice at the same time.
+cable is cut and mended. With --slurm attempts run in allocations of a Slurm of this machine
+(scripts/slurm): a worker is killed, an allocation is cancelled or preempted, the session is killed;
+an attempt that loses its allocation is repeated.
+
+A session that ends or is killed is resumed until all is done. Meanwhile all processes of all hosts are looked at for an item that runs twice at the same time.
 The exit status is 0 only if nothing was lost, repeated, doubled or left behind.
 """
 
@@ -29,13 +32,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from host_machines import HostMachines, RunningSession
 from sandbox_job import wait_until
+from slurm_nodes import SlurmNodes
 
 GRACE = "20s"
 ROUNDS = 60  # sessions, at most
 TELL_TRIES = 5
 WARN = "--mle-hosts-missing=warn"
 EXPECTED = (0, 1, 4, -9)  # statuses: all is well, items are left, no host at all, killed
-WEIGHTS = (4, 4, 1, 4, 2, 2)  # of faults, in their order: what ends a session ends many chances
+WEIGHTS = {"session": 1, "power": 2, "cable": 2}  # others 4: what ends a session ends many chances
 AGENT = """
 import os, shutil, sys, time
 time.sleep(float(sys.argv[1]))
@@ -50,7 +54,9 @@ class Campaign:
     def __init__(self, options: argparse.Namespace, path: Path) -> None:
         self.options = options
         self.random = random.Random(options.seed)
-        self.hosts = HostMachines(options.hosts)
+        self.hosts: HostMachines | SlurmNodes = (
+            SlurmNodes(self.random, path) if options.slurm else HostMachines(options.hosts)
+        )
         self.path = path
         self.session: RunningSession | None = None
         self.doubled: set[str] = set()
@@ -100,7 +106,18 @@ class Campaign:
     def _fault(self) -> int:
         """Let one thing happen; return how many have."""
         name = self.random.choice(self.hosts.names)
-        faults: dict[str, Callable[[str], bool]] = {
+        faults = self._faults()
+        kind = self.random.choices(list(faults), [WEIGHTS.get(each, 4) for each in faults])[0]
+        if not faults[kind](name):
+            return 0
+        self.happened[kind] += 1
+        return 1
+
+    def _faults(self) -> dict[str, Callable[[str], bool]]:
+        """Return what may happen, by name."""
+        if isinstance(self.hosts, SlurmNodes):
+            return {**self.hosts.faults(), "session": self._kill_session}
+        return {
             "worker": lambda name: self._kill(name, b"sys.stdin.readline", keeper=False),
             "keeper": lambda name: self._kill(name, b"sys.stdin.readline", keeper=True),
             "session": self._kill_session,
@@ -108,11 +125,6 @@ class Campaign:
             "power": self._switch_off,
             "cable": self._cut,
         }
-        kind = self.random.choices(list(faults), WEIGHTS)[0]
-        if not faults[kind](name):
-            return 0
-        self.happened[kind] += 1
-        return 1
 
     def _kill(self, name: str, word: bytes, *, keeper: bool) -> bool:
         """Kill a process of ours on a host; a keeper is one that writes to its own log."""
@@ -145,6 +157,8 @@ class Campaign:
         return True
 
     def _heal(self) -> None:
+        if isinstance(self.hosts, SlurmNodes):
+            return
         for name in self.hosts.names:
             self.hosts.do("mend", name)
             if not self.hosts.pids(name):
@@ -177,11 +191,16 @@ class Campaign:
         """Look for an item that runs on two hosts, or twice on one."""
         while not self._over.wait(0.2):
             seen: Counter[str] = Counter()
-            for name in self.hosts.names:
-                for pid in self.hosts.pids(name):
-                    if (item := _item_of(pid)) is not None:
-                        seen[item] += 1
+            for pid in self._pids_of_agents():
+                if (item := _item_of(pid)) is not None:
+                    seen[item] += 1
             self.doubled.update(item for item, count in seen.items() if count > 1)
+
+    def _pids_of_agents(self) -> list[int]:
+        """Return processes, the agents' among them."""
+        if isinstance(self.hosts, SlurmNodes):
+            return self.hosts.agents()
+        return [pid for name in self.hosts.names for pid in self.hosts.pids(name)]
 
     def _verdict(self) -> list[str]:
         wrong = [*self.surprises]
@@ -246,6 +265,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--hosts", type=int, default=3)
+    parser.add_argument("--slurm", action="store_true", help="in allocations of a Slurm")
     parser.add_argument("--split", default="demo", help="six competitions")
     parser.add_argument("--seeds", type=int, default=4, help="with the demo split: 24 items")
     parser.add_argument("--pause", type=float, default=3.0, help="seconds that an agent takes")
