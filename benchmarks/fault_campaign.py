@@ -8,8 +8,9 @@ cable is cut and mended. With --slurm attempts run in allocations of a Slurm of 
 (scripts/slurm): a worker is killed, an allocation is cancelled or preempted, the session is killed;
 an attempt that loses its allocation is repeated.
 
-A session that ends or is killed is resumed until all is done. Meanwhile all processes of all hosts are looked at for an item that runs twice at the same time.
-The exit status is 0 only if nothing was lost, repeated, doubled or left behind.
+A session that ends or is killed is resumed until all is done. Meanwhile all processes of all hosts
+are looked at for an item that runs twice at the same time. The exit status is 0 only if nothing was lost,
+repeated, doubled or left behind.
 """
 
 from __future__ import annotations
