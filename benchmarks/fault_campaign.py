@@ -9,8 +9,8 @@ cable is cut and mended. With --slurm attempts run in allocations of a Slurm of 
 an attempt that loses its allocation is repeated.
 
 A session that ends or is killed is resumed until all is done. Meanwhile all processes of all hosts
-are looked at for an item that runs twice at the same time. The exit status is 0 only if nothing was lost,
-repeated, doubled or left behind.
+are looked at for an item that runs twice at the same time. The exit status is 0 only if nothing was
+lost, repeated, doubled or left behind.
 """
 
 from __future__ import annotations
