@@ -71,7 +71,7 @@ class Campaign:
             f"--mle-seeds={options.seeds}",
             f"--mle-grace={GRACE}",
             WARN,
-            self.hosts.write_toml(path / "hosts.toml"),
+            self.hosts.write_toml(path / "hosts.toml", **self._slots()),
         ]
 
     def run(self) -> list[str]:
@@ -113,6 +113,9 @@ class Campaign:
             return 0
         self.happened[kind] += 1
         return 1
+
+    def _slots(self) -> dict[str, dict[str, int]]:
+        return {name: {"slots": self.options.slots} for name in self.hosts.names}
 
     def _faults(self) -> dict[str, Callable[[str], bool]]:
         """Return what may happen, by name."""
@@ -266,6 +269,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--hosts", type=int, default=3)
+    parser.add_argument("--slots", type=int, default=1, help="attempts at a time on each host")
     parser.add_argument("--slurm", action="store_true", help="in allocations of a Slurm")
     parser.add_argument("--split", default="demo", help="six competitions")
     parser.add_argument("--seeds", type=int, default=4, help="with the demo split: 24 items")

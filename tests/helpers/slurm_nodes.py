@@ -35,7 +35,7 @@ class SlurmNodes:
         """End Slurm."""
         self._script("stop")
 
-    def write_toml(self, path: Path) -> str:
+    def write_toml(self, path: Path, **_changes: object) -> str:
         """Write a hosts.toml, and return the option that names it."""
         path.write_text(
             f'[slurm.pool]\nsrun = "-c2 --time=2:00:00"\npython = "{sys.executable}"\n'
