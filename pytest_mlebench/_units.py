@@ -12,6 +12,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?)B?", re.IGNORECASE)
 _USD_DIGITS = 9  # after the point: less than what any token costs
+_WRITTEN_OUT = 1e15  # from here on a float has no digits after the point
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -109,7 +110,7 @@ def show_tokens(tokens: int) -> str:
 
 def show_score(score: float) -> str:
     """Return a score to six decimals at most: ``0.16201``, ``3825810``, never ``3.82581e+06``."""
-    if 0 < abs(score) < 1e-4:
+    if 0 < abs(score) < 1e-4 or abs(score) >= _WRITTEN_OUT:
         return f"{score:.6g}"
     text = f"{score:.6f}"
     return text.rstrip("0").rstrip(".")

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from pytest_mlebench._units import show_score
 from pytest_mlebench.audit.attempt_files import AttemptFiles, Text
 from pytest_mlebench.reports.findings import Finding, Level
 
@@ -126,8 +127,9 @@ def _beyond_humans(attempt: AttemptFiles) -> Iterator[Finding]:
     ahead, width = sign * (grade.score - best), abs(best - board.median)
     perfect = 0.0 if board.lower_is_better else 1.0
     if ahead > width > 0 or (ahead > 0.01 * abs(best) and grade.score == perfect):
-        what = f"the score {grade.score:g} is far beyond the best team's {best:g}"
-        yield Finding("score", "suspicious", f"{what} (median {board.median:g})")
+        score, first, middle = map(show_score, (grade.score, best, board.median))
+        what = f"the score {score} is far beyond the best team's {first} (median {middle})"
+        yield Finding("score", "suspicious", what)
 
 
 def _literal_labels(attempt: AttemptFiles) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ the n-th entry of a competition over all files is its n-th seed, whatever part e
 from __future__ import annotations
 
 import argparse
+import shutil
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from pytest_mlebench.reports.spending_gate import parse_fail_over
 from pytest_mlebench.reports.summary import WIDTH, problem_lines, summary_lines
 
 PLOTS = ".svg"
+MAX_COLUMNS = 400  # of a sentence where no terminal bounds it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,6 +118,7 @@ def _show(report: Report) -> None:
         say(line)
     for name, rate in report.without_flagged.items():
         say(f"any medal without flagged attempts, {name}: {rate.text()}")
-    if problems := problem_lines(report.results):
+    width = shutil.get_terminal_size((MAX_COLUMNS, 0)).columns
+    if problems := problem_lines(report.results, max(WIDTH, width)):
         say()
         say_lines(problems)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pytest_mlebench._units import show_score
 from pytest_mlebench.errors import InvalidSubmission
 from pytest_mlebench.grading.inference import WHOLE, number
 
@@ -68,7 +69,8 @@ def _number(column: Column) -> Array:
     column.refuse(~np.isfinite(values), "a finite number")
     if column.range is not None:
         low, high = column.range
-        column.refuse((values < low) | (values > high), f"a number from {low:g} to {high:g}")
+        wanted = f"a number from {show_score(low)} to {show_score(high)}"
+        column.refuse((values < low) | (values > high), wanted)
     return values
 
 

@@ -79,7 +79,7 @@ class LiveArea:
         """Draw again."""
         self._paused = False
 
-    def finished(self, key: ItemKey, result: Result) -> None:
+    def finished(self, key: ItemKey, result: Result, reason: str | None) -> None:
         """Do nothing: the next look at the run tells."""
 
     def write(self, file: Any, text: str) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_mlebench.reports.results import ItemKey, Result
 
 SILENCE_SECONDS = 600.0
+MAX_ANNOTATION = 1000  # letters
 
 
 class LogLines:
@@ -62,15 +63,15 @@ class LogLines:
     def resume(self) -> None:
         """Do nothing."""
 
-    def finished(self, key: ItemKey, result: Result) -> None:
-        """Write the line of an attempt that is over."""
+    def finished(self, key: ItemKey, result: Result, reason: str | None) -> None:
+        """Write the line of an attempt that is over; a failed item is an annotation, too."""
         self._over.add(key)
         look = self.progress.look()
         over = f"{len(self._over)}/{max(len(self._over), look.total)}"
         running = f"({len(look.running)} running)" if look.running else ""
         self._write("  ".join(filter(None, (over, finished_text(result), running))))
-        if self.grouped and result.failure is not None:
-            self._write(annotation(result))
+        if self.grouped and reason is not None:
+            self._write(annotation(result, reason))
 
     def _watch(self) -> None:
         while not self._stop.wait(max(1.0, self._last + SILENCE_SECONDS - time.monotonic())):
@@ -111,14 +112,16 @@ def on_github() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def annotation(result: Result) -> str:
+def annotation(result: Result, reason: str) -> str:
     """Return the workflow command that shows a failure beside the job.
 
     https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
-    title = _escape(f"{result.competition} seed{result.seed}: {result.failure}")
+    kind = result.failure or ("below the bar" if result.valid else "failed")
+    title = _escape(f"{result.competition} seed{result.seed}: {kind}")
     title = title.replace(":", "%3A").replace(",", "%2C")
-    return f"::error title={title}::{_escape(one_line(result.problem or ''))}"
+    problem = one_line(result.problem or reason)[:MAX_ANNOTATION]
+    return f"::error title={title}::{_escape(problem)}"
 
 
 def _escape(text: str) -> str:

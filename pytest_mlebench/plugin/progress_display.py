@@ -33,8 +33,8 @@ class Display(Protocol):
     def resume(self) -> None:
         """Take it back."""
 
-    def finished(self, key: ItemKey, result: Result) -> None:
-        """Take note of an attempt that is over."""
+    def finished(self, key: ItemKey, result: Result, reason: str | None) -> None:
+        """Take note of an attempt that is over, and why its item failed, if it did."""
 
 
 def display_for(

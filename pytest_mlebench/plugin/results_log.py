@@ -104,14 +104,19 @@ class ResultsLog:
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the result of an item; a lost worker leaves none, which is an error."""
+        """Keep the result of an item."""
+        found = self.result_of(report)
+        if found is not None and report.when != "teardown":
+            self.found.append(found)
+
+    def result_of(self, report: pytest.TestReport) -> tuple[ItemKey, Result] | None:
+        """Return the result on a report; a lost worker leaves none, which is an error."""
         found = found_in(report)
         key = self._keys.get(report.nodeid)
         if found is None and key is not None and report.when not in PHASES:
             text = str(report.longrepr)
             found = key, Result(key.competition, key.seed, "error", error=text, agent=key.agent)
-        if found is not None and report.when != "teardown":
-            self.found.append(found)
+        return found
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

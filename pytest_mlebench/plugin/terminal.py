@@ -14,7 +14,7 @@ from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import AT_HOME, MleSession
-from pytest_mlebench.plugin.verdicts import found_in, is_final
+from pytest_mlebench.plugin.verdicts import is_final, reason_of
 from pytest_mlebench.reports.comparability import planned_sentence
 from pytest_mlebench.reports.findings import audit_lines
 from pytest_mlebench.reports.results import NOT_RUN
@@ -84,9 +84,9 @@ class Terminal:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the line of an attempt that is over, where a log is written."""
-        found = found_in(report)
+        found = self.log.result_of(report)
         if self.display is not None and found is not None and is_final(report):
-            self.display.finished(*found)
+            self.display.finished(*found, reason_of(report) if report.failed else None)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(
@@ -95,7 +95,7 @@ class Terminal:
         """Write no letter of an attempt that has a line of its own."""
         category, letter, word = yield
         lines = self.display is not None and self.display.writes_lines
-        return category, "" if lines and found_in(report) else letter, word
+        return category, "" if lines and self.log.result_of(report) else letter, word
 
     @pytest.hookimpl
     def pytest_enter_pdb(self) -> None:

@@ -110,7 +110,15 @@ class Verdicts:
 
 def is_final(report: pytest.TestReport) -> bool:
     """Tell whether a report is the one that says what became of its item."""
+    if report.when not in PHASES:  # of a worker that was lost
+        return True
     return report.when == "call" or (report.when == "setup" and not report.passed)
+
+
+def reason_of(report: pytest.TestReport) -> str:
+    """Return why an item failed, in the words of its short summary."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(report.longrepr if crash is None else crash.message)
 
 
 def found_in(report: pytest.TestReport) -> tuple[ItemKey, Result] | None:

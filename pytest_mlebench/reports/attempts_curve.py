@@ -47,13 +47,20 @@ def pass_at_k(results: Iterable[Result]) -> list[CurvePoint]:
     return _curve(hits, _medal_share)
 
 
-def pass_text(results: Iterable[Result]) -> str:
-    """Return ``pass@1 43.6, pass@2 52.0, pass@3 58.2``; nothing of a single attempt."""
+def attempts_texts(results: Iterable[Result]) -> list[str]:
+    """Return what k attempts give in sentences, with intervals; none of a single attempt."""
     results = tuple(results)
     if min(map(len, _groups(results)), default=0) < MIN_ATTEMPTS:
-        return ""
-    points = pass_at_k(results)
-    return ", ".join(f"pass@{point.x:g} {point.value:.1f}" for point in points)
+        return []
+    return [
+        f"a medal in one of k attempts: {points_text('pass', pass_at_k(results))}",
+        f"mean percentile of the best of k: {points_text('best', best_of_k(results))}",
+    ]
+
+
+def points_text(name: str, points: Iterable[CurvePoint]) -> str:
+    """Return ``pass@1 43.6 (32.9-54.2), pass@2 …``."""
+    return ", ".join(f"{name}@{point.x:g} {point.text}" for point in points)
 
 
 def best_of_k(results: Iterable[Result]) -> list[CurvePoint]:

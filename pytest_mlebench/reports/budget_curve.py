@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_mlebench._plain_text import one_line
 from pytest_mlebench._units import parse_duration
 from pytest_mlebench.budget import parse_budget
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.reports.attempts_curve import CurvePoint, mean_point, pass_at_k
+from pytest_mlebench.reports.attempts_curve import CurvePoint, attempts_texts, mean_point
 from pytest_mlebench.reports.compare import (
     SIGNIFICANT,
     by_competition,
@@ -21,7 +22,7 @@ from pytest_mlebench.reports.plots import Plot
 from pytest_mlebench.reports.rates import MEASURES
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.reports.summary import Line, cut
+from pytest_mlebench.reports.summary import Line, cut, wrapped
 
 UNITS = {
     "time-limit": "hours",
@@ -37,8 +38,14 @@ class Budgeted:
     """A run: its budget, and its rate on the competitions that all runs have."""
 
     name: str
+    agent: str
     point: CurvePoint  # x is the budget
     groups: Mapping[str, Sequence[Result]]
+
+    @property
+    def results(self) -> list[Result]:
+        """Return its results on the competitions that all runs have."""
+        return [result for group in self.groups.values() for result in group]
 
 
 @dataclass(frozen=True)
@@ -64,15 +71,14 @@ class BudgetCurve:
     by: str
     runs: tuple[Budgeted, ...]
     pairs: tuple[PairTest, ...]
-    passes: tuple[tuple[str, tuple[CurvePoint, ...]], ...]
 
     @property
     def plot(self) -> Plot:
-        """Return the curve as a plot."""
-        curve = [one.point for one in self.runs]
-        return Plot(
-            f"by-{self.by}", f"Any medal by {self.by}", UNITS[self.by], {"any medal": curve}
-        )
+        """Return a plot with a curve for each agent."""
+        curves: dict[str, list[CurvePoint]] = {}
+        for one in self.runs:
+            curves.setdefault(one.agent, []).append(one.point)
+        return Plot(f"by-{self.by}", f"Any medal by {self.by}", UNITS[self.by], curves)
 
 
 def budget_curve(reports: Mapping[str, Report], by: str) -> BudgetCurve:
@@ -88,13 +94,11 @@ def budget_curve(reports: Mapping[str, Report], by: str) -> BudgetCurve:
     for name, report in reports.items():
         groups = {i: found[name][i] for i in common}
         rates = [100 * sum(map(medal, group)) / len(group) for group in groups.values()]
-        runs.append(Budgeted(name, mean_point(_budget(name, report, by), rates), groups))
+        agent = one_line(report.disclosure.agent or report.results[0].agent) or "any medal"
+        point = mean_point(_budget(name, report, by), rates)
+        runs.append(Budgeted(name, agent, point, groups))
     runs.sort(key=lambda run: run.point.x)
-    passes = tuple(
-        (run.name, tuple(pass_at_k([r for group in run.groups.values() for r in group])))
-        for run in runs
-    )
-    return BudgetCurve(by, tuple(runs), tuple(_pairs(runs)), passes)
+    return BudgetCurve(by, tuple(runs), tuple(_pairs(runs)))
 
 
 def budget_lines(curve: BudgetCurve) -> list[Line]:
@@ -120,12 +124,13 @@ def budget_lines(curve: BudgetCurve) -> list[Line]:
         mark = "  significant" if pair.is_significant else ""
         row = f"{text:<46}{pair.change:>+10.2f}{show_p(pair.p):>10}{show_p(pair.corrected):>10}"
         lines.append(Line(f"{row}{mark}".rstrip(), {"bold": pair.is_significant}))
-    if any(len(points) > 1 for _, points in curve.passes):
-        lines += [Line(""), Line("a medal in one of k attempts:", {"bold": True})]
-        for name, points in curve.passes:
-            text = ", ".join(f"pass@{point.x:g} {point.value:.1f}" for point in points)
-            lines.append(Line(cut(f"{cut(name, 30)}: {text}", 80)))
-    return lines
+    more = [
+        Line(part)
+        for run in curve.runs
+        for text in attempts_texts(run.results)
+        for part in wrapped(f"{run.name}: {text}")
+    ]
+    return [*lines, Line(""), *more] if more else lines
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

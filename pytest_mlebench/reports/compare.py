@@ -16,13 +16,21 @@ from dataclasses import dataclass
 
 from pytest_mlebench._units import show_usd
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.reports.attempts_curve import attempts_texts
 from pytest_mlebench.reports.comparability import class_warning
 from pytest_mlebench.reports.cost_comparison import CostDifference, compare_costs, show_change
 from pytest_mlebench.reports.rates import MEASURES, selection
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.resampling import bootstrap_interval
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.reports.summary import LEGEND, Line, cut, mean_percentile, result_letters
+from pytest_mlebench.reports.summary import (
+    LEGEND,
+    Line,
+    cut,
+    mean_percentile,
+    result_letters,
+    wrapped,
+)
 
 SIGNIFICANT = 0.05
 
@@ -115,19 +123,30 @@ def comparison_lines(comparison: Comparison) -> list[Line]:
         Line("p: exact permutation test within competitions, two-sided"),
         *_warning_lines(comparison),
         *([] if comparison.cost is None else map(Line, comparison.cost.notes)),
-        *(Line(cut(f"not alike: {text}", 80)) for text in comparison.conditions),
+        *(Line(part) for text in comparison.conditions for part in wrapped(f"not alike: {text}")),
         *_only("A", comparison.only_before),
         *_only("B", comparison.only_after),
         Line(""),
         Line(f"{'competition':<44}{'A':<9}{'B':<9}{'percentile A':>12}{'B':>6}", {"bold": True}),
         *(_pair_line(name, *pair) for name, pair in comparison.pairs.items()),
         Line(LEGEND),
+        *_attempts_lines(comparison),
     ]
     if comparison.names is not None:
         lines += [Line(""), *_names_lines(comparison.names, comparison)]
     if sentence := comparison.regression():
         lines += [Line(""), Line(sentence, {"red": True, "bold": True})]
     return lines
+
+
+def _attempts_lines(comparison: Comparison) -> list[Line]:
+    """Return what more attempts give on either side, where there are several."""
+    lines = []
+    for side, name in enumerate(("A", "B")):
+        results = [result for pair in comparison.pairs.values() for result in pair[side]]
+        lines += [f"{name}: {text}" for text in attempts_texts(results)]
+    parts = [Line(part) for text in lines for part in wrapped(text)]
+    return [Line(""), *parts] if parts else []
 
 
 def show_p(p: float) -> str:
@@ -257,7 +276,8 @@ def _pair_line(name: str, old: Sequence[Result], new: Sequence[Result]) -> Line:
 
 
 def _only(side: str, names: Sequence[str]) -> list[Line]:
-    return [Line(cut(f"only in {side} ({len(names)}): {', '.join(names)}", 80))] if names else []
+    text = f"only in {side} ({len(names)}): {', '.join(names)}"
+    return [Line(part) for part in wrapped(text)] if names else []
 
 
 def by_competition(report: Report) -> dict[str, tuple[Result, ...]]:

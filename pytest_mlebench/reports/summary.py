@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.medals import Medal
-from pytest_mlebench.reports.attempts_curve import pass_text
+from pytest_mlebench.reports.attempts_curve import attempts_texts
 from pytest_mlebench.reports.breakdown import failures_text
 from pytest_mlebench.reports.cost_text import cost_lines
 from pytest_mlebench.reports.costs import costs_of
 from pytest_mlebench.reports.membership import ALL, DEMO, Membership
 from pytest_mlebench.reports.rates import MEASURES, SplitRates, rates_by_split, selection
 from pytest_mlebench.reports.results import Result, block_name, blocks_of
+from pytest_mlebench.reports.time_curve import UPPER_BOUND, time_text
 
 WIDTH = 80
 LABEL, COLUMN = 15, 16  # four splits side by side fill 79 columns
@@ -66,8 +67,7 @@ def summary_lines(
         lines += [*competition_lines(block, membership), *_failures(block)]
         lines += [*_passes(block, membership), Line("")]
         if costs := cost_lines(costs_of(block), gpu_hour_usd):
-            wrapped = (part for text in costs for part in _wrapped(text))
-            lines += [*map(Line, wrapped), Line("")]
+            lines += [*(Line(part) for text in costs for part in wrapped(text)), Line("")]
     return lines[:-1]
 
 
@@ -103,13 +103,18 @@ def competition_lines(results: Sequence[Result], membership: Membership) -> list
 
 
 def _passes(results: Sequence[Result], membership: Membership) -> list[Line]:
-    text = pass_text(selection(results, membership))
-    return [Line(cut(f"a medal in one of k attempts: {text}", WIDTH))] if text else []
+    """Return what more attempts give, and what less time would have given."""
+    chosen = selection(results, membership)
+    texts = attempts_texts(chosen)
+    if quotes := time_text(chosen):
+        texts.append(f"any medal had there been less time: {quotes}; {UPPER_BOUND}")
+    return [Line(part) for text in texts for part in wrapped(text)]
 
 
 def _failures(results: Sequence[Result]) -> list[Line]:
     text = failures_text(results)
-    return [Line(cut(f"without a score, by kind: {text}", WIDTH), MARKUP["failed"])] if text else []
+    parts = wrapped(f"without a score, by kind: {text}") if text else []
+    return [Line(part, MARKUP["failed"]) for part in parts]
 
 
 def problem_lines(results: Iterable[Result], width: int = WIDTH) -> list[Line]:
@@ -236,5 +241,6 @@ def _markup(group: Sequence[Result]) -> Mapping[str, bool]:
     return MARKUP[bad[0]] if len(bad) == len(group) else {}
 
 
-def _wrapped(text: str) -> list[str]:
+def wrapped(text: str) -> list[str]:
+    """Return *text* in lines of at most 80 columns."""
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)

@@ -43,6 +43,7 @@ def test_an_item_that_loses_its_worker_three_times_is_an_error(session: Session)
     fatal(session, 3)
     result = session.alone("--mle-agent=dummy", *TWO, "-n2", "--mle-run=r", "--mle-report=r.json")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["?/2  demo-digits seed0  error: benchmark*"])
     outcomes = {r["competition"]: r["outcome"] for r in session.report("r.json")["results"]}
     assert outcomes == {"demo-digits": "error", "demo-wine-cultivars": "graded"}
     assert len([name for name in session.records("r") if "digits" in name]) == 3

@@ -182,11 +182,12 @@ def test_a_job_of_github_has_groups_annotations_and_a_summary(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     command = session.agent("half", HALF)
-    result = session.alone(f"--mle-agent={command}", *TWO)
+    result = session.alone(f"--mle-agent={command}", *TWO, "--mle-require=median")
     result.stdout.fnmatch_lines(
         [
             "::group::MLE-bench attempts",
             "1/2  demo-digits seed0  no medal  *",
+            "::error title=demo-digits seed0%3A below the bar::*score*",
             "2/2  demo-wine-cultivars seed0  failed: crash  *",
             "::error title=demo-wine-cultivars seed0%3A crash::the agent left no *",
             "::endgroup::",
@@ -196,11 +197,11 @@ def test_a_job_of_github_has_groups_annotations_and_a_summary(
     assert text.startswith("before\n")
     assert "# MLE-bench report" in text
     commands = [line for line in result.outlines if line.lstrip().startswith("::")]
-    assert len(commands) == 3
+    assert len(commands) == 4
 
 
 def test_an_annotation_cannot_be_broken_out_of() -> None:
     hostile = Result("a,b::c", 0, "error", error="100 %\n::warning::x")
-    assert annotation(hostile) == (
+    assert annotation(hostile, "lost") == (
         "::error title=a%2Cb%3A%3Ac seed0%3A benchmark::100 %25 ::warning::x"
     )

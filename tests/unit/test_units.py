@@ -8,6 +8,7 @@ from pytest_mlebench._units import (
     parse_duration,
     parse_size,
     show_duration,
+    show_score,
     show_tokens,
     show_usd,
 )
@@ -76,6 +77,15 @@ def test_an_unknown_limit_suggests_a_known_one() -> None:
 def test_what_is_shown_can_be_read_again() -> None:
     for seconds in (1, 59, 60, 3_661, 86_400):
         assert parse_duration(show_duration(seconds), "--x") == seconds
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [(3825810, "3825810"), (1048576.0, "1048576"), (1e6, "1000000"), (0.16201, "0.16201"),
+     (0.00001234, "1.234e-05"), (1e300, "1e+300"), (-2.5, "-2.5")],
+)  # fmt: skip
+def test_scores_are_written_out(score: float, shown: str) -> None:
+    assert show_score(score) == shown
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_mlebench._units import show_score
 from pytest_mlebench.errors import InvalidSubmission
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,7 +26,7 @@ def rmse(truth: Array, prediction: Array) -> float:
 def rmsle(truth: Array, prediction: Array) -> float:
     """Return the root mean squared error of log(1 + x), averaged over columns."""
     if (prediction < 0).any():
-        raise InvalidSubmission(f"a prediction is negative: {prediction.min():g}")
+        raise InvalidSubmission(f"a prediction is negative: {show_score(prediction.min())}")
     return rmse(np.log1p(truth), np.log1p(prediction))
 
 
@@ -37,9 +38,8 @@ def pearson(truth: Array, prediction: Array) -> float:
         raise InvalidSubmission("all predictions are equal, their correlation is not defined")
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(prediction - prediction.mean()).all():
-            raise InvalidSubmission(
-                f"the predictions are too large for a mean, up to {np.abs(prediction).max():g}"
-            )
+            largest = show_score(np.abs(prediction).max())
+            raise InvalidSubmission(f"the predictions are too large for a mean, up to {largest}")
     return float(stats.pearsonr(truth, prediction)[0])
 
 

@@ -14,7 +14,7 @@ from pytest_mlebench.reports.cost_text import cost_lines, cost_notes
 from pytest_mlebench.reports.over_time import HEAD, followed, milestones
 from pytest_mlebench.reports.rates import MEASURES, Rate, SplitRates
 from pytest_mlebench.reports.results import Result, extra_facts, named
-from pytest_mlebench.reports.time_curve import QUOTED_HOURS
+from pytest_mlebench.reports.time_curve import QUOTED_HOURS, UPPER_BOUND
 
 if TYPE_CHECKING:
     from pytest_mlebench.reports.report import Report
@@ -150,7 +150,8 @@ def _curves(report: Report) -> str:
             at = {point.x: point for point in curve}
             rows.append([escape(name), *(at[x].text if x in at else "" for x in shown)])
         head = ("split", *(f"{x:g} {plot.axis}" for x in shown))
-        parts.append(f"### {plot.title}\n\n{table(head, rows)}")
+        note = f"\n\nOf a shorter limit this is {UPPER_BOUND}." if plot.axis == "hours" else ""
+        parts.append(f"### {plot.title}\n\n{table(head, rows)}{note}")
     return "\n\n".join(["## Curves", *parts]) if parts else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,9 @@ def test_a_whole_number_beyond_64_bits_is_said_to_be_one(long: str) -> None:
         convert(column("0.5", long), "number")
     with pytest.raises(InvalidSubmission, match="must hold a number, given: 'x'"):
         convert(column("0.5", "x"), "number")
+
+
+def test_the_ends_of_a_range_are_written_out() -> None:
+    limited = replace(column(3825810.0, 5.0), range=(0, 1048576))
+    with pytest.raises(InvalidSubmission, match="a number from 0 to 1048576, given: 3825810"):
+        convert(limited, "number")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import statistics
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,18 +18,23 @@ from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.attempts_curve import (
+    attempts_texts,
     best_of_k,
     mean_of_best,
+    mean_point,
     pass_at_k,
-    pass_text,
     proportion_with_hit,
 )
 from pytest_mlebench.reports.budget_curve import budget_curve, budget_lines, holm
+from pytest_mlebench.reports.compare import compare, comparison_lines
 from pytest_mlebench.reports.curves import write_plots
 from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.formats import markdown
+from pytest_mlebench.reports.plots import Plot
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.reports.time_curve import earned_by, time_curves
+from pytest_mlebench.reports.summary import summary_lines
+from pytest_mlebench.reports.time_curve import earned_by, time_curves, time_text
 
 
 @pytest.mark.parametrize("attempts", range(1, 7))
@@ -57,11 +63,13 @@ def test_real_reports_have_a_curve_that_begins_at_their_rate_and_rises() -> None
     medals = {r.competition for r in report.results if r.medal}
     assert points[2].value == pytest.approx(100 * len(medals) / 75)
     assert all(point.low < point.value < point.high for point in points)
-    assert pass_text(report.results).startswith("pass@1 43.6, pass@2 ")
+    passes, best = attempts_texts(report.results)
+    assert passes.startswith(f"a medal in one of k attempts: pass@1 {points[0].text}, pass@2 ")
+    assert best.startswith("mean percentile of the best of k: best@1 ")
 
 
 def test_a_single_attempt_has_no_curve() -> None:
-    assert pass_text([graded("a", 0, Medal.GOLD)]) == ""
+    assert attempts_texts([graded("a", 0, Medal.GOLD)]) == []
     (point,) = best_of_k([graded("a", 0, Medal.GOLD)])
     assert point.value == 95
 
@@ -91,6 +99,65 @@ def test_rates_over_hours_are_those_worked_out_by_hand() -> None:
     percentiles = [point.value for point in curves["mean percentile"]]
     assert percentiles == pytest.approx([27.5, 52.5, 75])
     assert time_curves([never]) == {}
+
+
+def test_the_summary_and_the_markdown_quote_hours_with_their_bound() -> None:
+    names = ("leaf-classification", "AI4Code")
+    report = Report.of([followed(name) for name in names], registry=Registry())
+    assert time_text(report.results) == "2 h 0.0 (0.0-0.0)"
+    lines = [line.text for line in summary_lines(report.results, report.membership)]
+    text = " ".join(" ".join(lines).split())
+    quote = "any medal had there been less time: 2 h 0.0 (0.0-0.0)"
+    assert f"{quote}; an upper bound for agents that know their limit" in text
+    assert max(map(len, lines)) <= 80
+    written = markdown.render(report)
+    assert "Of a shorter limit this is an upper bound for agents that know their limit." in written
+
+
+def test_no_figure_of_many_seeds_is_cut_off() -> None:
+    names = ("leaf-classification", "AI4Code")
+    results = [graded(name, seed) for name in names for seed in range(6)]
+    report = Report.of(results, registry=Registry())
+    other = replace(report, disclosure=Disclosure(limits={"time": "2h"}))
+    both = {"a": report, "b" * 70: other}
+    for lines in (
+        summary_lines(report.results, report.membership),
+        comparison_lines(compare(report, other)),
+        budget_lines(budget_curve(both, "seeds")),
+    ):
+        text = " ".join(line.text.strip() for line in lines)
+        for k in range(1, 7):
+            assert f"pass@{k} 0.0 (0.0-0.0)" in text
+            assert f"best@{k} 55.0 (55.0-55.0)" in text
+
+
+def test_runs_of_different_agents_are_different_curves() -> None:
+    reports = {
+        f"{agent}-{time}": replace(
+            budgeted(6, time), disclosure=Disclosure(agent=agent, limits={"time": time})
+        )
+        for agent in ("one", "two")
+        for time in ("1h", "2h")
+    }
+    plot = budget_curve(reports, "time-limit").plot
+    assert {name: [point.x for point in curve] for name, curve in plot.curves.items()} == {
+        "one": [1, 2],
+        "two": [1, 2],
+    }
+
+
+def test_no_entry_of_a_legend_is_over_another() -> None:
+    names = [f"an agent with a long name, number {number}" for number in range(5)]
+    plot = Plot("p", "Title", "hours", {name: [mean_point(1, [50.0])] for name in names})
+    drawn = ET.fromstring(plot.svg())
+    texts = [each for each in drawn.iter() if (each.text or "") in names]
+    places = [(float(each.get("x") or 0), float(each.get("y") or 0)) for each in texts]
+    assert len(set(places)) == 5
+    for (x, y), (other, below) in itertools.pairwise(places):
+        assert below > y or other - x > 6 * len(names[0])
+    assert all(each.get("fill") is None for each in texts)  # black on white
+    height = float(drawn.get("viewBox", "").split()[3])
+    assert max(y for _, y in places) < height
 
 
 def test_every_plot_is_written_as_svg_and_csv(tmp_path: Path) -> None:
