@@ -19,7 +19,7 @@ from pytest_mlebench.reports.results import ItemKey, Result, extra_facts, named
 from pytest_mlebench.usage import read_usage
 
 # bytes of a page that the texts of all attempts may take together, and of a single one
-ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 230_000, 6_000, 600
+ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 200_000, 6_000, 600
 ALL_POINTS, FEWEST_POINTS = 2_700, 8  # of a curve: of all attempts together, of a single one
 MANY_ATTEMPTS, FEWEST_LINKS = 60, 4  # of more attempts so many files are linked
 PROBLEM_LETTERS = 400

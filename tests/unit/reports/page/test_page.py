@@ -22,7 +22,7 @@ from pytest_mlebench.reports.page.curves import usage_curves
 from pytest_mlebench.reports.page.traces import LINKED
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.usage import Usage
+from pytest_mlebench.usage import UsageSample
 
 VOID = {"meta", "br", "input"}
 LARGEST = 1_500_000
@@ -161,7 +161,7 @@ def test_the_whole_benchmark_is_small_enough_whatever_its_logs_are_full_of(tmp_p
 
 def test_curves_have_fewer_points_and_folders_fewer_links_where_attempts_are_many() -> None:
     assert [curve_points(count) for count in (1, 30, 225, 10_000)] == [40, 40, 12, 8]
-    samples = [Usage(float(t), memory=t * 1e6) for t in range(1, 500)]
+    samples = [UsageSample(float(t), memory=t * 1e6) for t in range(1, 500)]
     assert len(usage_curves(samples, 12)[0].points.split()) == 12
     assert links(60) > links(225) > 2
 
