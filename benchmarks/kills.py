@@ -1,4 +1,4 @@
-"""Kill sessions, workers and zygotes at random moments, resume, and compare what is reported.
+"""Kill sessions, workers, zygotes and graders at random moments, resume, and compare the reports.
 
     python benchmarks/kills.py [KILLS [SEED]]      24 kills unless given; the full form has 1000
 
@@ -35,11 +35,18 @@ MODES: dict[str, tuple[str, ...]] = {"plain": (), "workers": ("-n2",)}
 TARGETS = (  # who is killed, and in which mode
     ("session", "plain"),
     ("zygote", "plain"),
+    ("grader", "plain"),
     ("session", "workers"),
     ("worker", "workers"),
     ("zygote", "workers"),
+    ("grader", "workers"),
 )
-MARKS = {"worker": "exec(eval(sys.stdin.readline()))", "zygote": "zygote.main()"}
+MARKS = {  # in the command lines of those that can be killed
+    "worker": "exec(eval(sys.stdin.readline()))",
+    "zygote": "zygote.main()",
+    "grader": "grading_server",
+}
+END_SECONDS = 30.0  # for what belonged to a dead session to end, on a busy host
 
 
 class Campaign:
@@ -50,12 +57,15 @@ class Campaign:
         self._random = random.Random(seed)
         (folder / "agent.sh").write_text(AGENT)
         self._duration: dict[str, float] = {}
-        self._expected: Any = None
+        expected = []
         for mode in MODES:
             began = time.monotonic()
             self._start(mode, f"undisturbed-{mode}").wait(SECONDS)
             self._duration[mode] = time.monotonic() - began
-            self._expected = self._results(f"undisturbed-{mode}")
+            expected.append(self._results(f"undisturbed-{mode}"))
+        self._expected: Any = expected[0]
+        if any(results != self._expected for results in expected):
+            raise SystemExit(f"undisturbed sessions differ: {expected}")
 
     def kill(self, number: int) -> str | None:
         """Kill the next target once; return what was lost or changed, if anything."""
@@ -103,7 +113,12 @@ class Campaign:
         if graded:
             return f"graded more than once: {graded}"
         left = sorted(self._folder.glob(f"mle-runs/{run}/*/seed*/attempt*/home"))
-        return f"workspaces are left: {left}" if left else None
+        if left:
+            return f"workspaces are left: {left}"
+        deadline = time.monotonic() + END_SECONDS
+        while (running := _running_in(self._folder)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return f"still running: {running}" if running else None
 
     def _results(self, run: str) -> Any:
         report = json.loads((self._folder / "mle-runs" / run / "report.json").read_text())
@@ -140,6 +155,18 @@ def _descendants(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text().split())
     return [each for child in children for each in (child, *_descendants(child))]
+
+
+def _running_in(folder: Path) -> list[str]:
+    """Return the commands of processes that are at work in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            place = (process / "cwd").readlink()
+            command = _command(int(process.name))
+            if place.is_relative_to(folder) or str(folder) in command:
+                found.append(command.replace("\0", " "))
+    return found
 
 
 def _command(pid: int) -> str:
