@@ -16,7 +16,7 @@ from pathlib import Path
 from pytest_mlebench._references import has_broken_reference, referenced_names, resolve
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import AgentFileError, ConfigError
-from pytest_mlebench.upstream import MIN_SECRET_LENGTH, Upstream
+from pytest_mlebench.upstream import MIN_SECRET_LENGTH, PROVIDER_KEYS, Upstream
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -134,6 +134,22 @@ def parse_env(table: Mapping[str, object], where: str) -> dict[str, str]:
                 f"write ${{NAME}}, given: {value!r}"
             )
     return {key: str(value) for key, value in table.items()}
+
+
+def uncounted_keys(agent: Agent) -> str | None:
+    """Return a note on keys of providers that an agent gets by its environment; None without."""
+    names = {
+        name
+        for key, value in agent.env.items()
+        for name in (key, *referenced_names(value))
+        if name in PROVIDER_KEYS and referenced_names(value)
+    }
+    if not names:
+        return None
+    return (
+        f"agent {agent.name!r} gets {', '.join(sorted(names))} itself, so that nobody counts or "
+        "bounds what it spends: [models.NAME] keeps the key outside"
+    )
 
 
 def check_models(agent: Agent, where: str) -> None:

@@ -44,6 +44,16 @@ DEFAULT_VARIABLES: Mapping[Protocol, Variables] = {
     ),
 }
 
+# What those and other providers' clients read a key from.
+PROVIDER_KEYS = frozenset(
+    (
+        *(name for variables in DEFAULT_VARIABLES.values() for name in variables.key),
+        *("AZURE_OPENAI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY", "GROQ_API_KEY"),
+        *("DEEPSEEK_API_KEY", "XAI_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY"),
+        *("COHERE_API_KEY", "CEREBRAS_API_KEY", "MOONSHOT_API_KEY", "DASHSCOPE_API_KEY"),
+    )
+)
+
 
 @dataclass(frozen=True)
 class Price:

@@ -13,6 +13,9 @@ from typing import Any
 
 from pytest_mlebench._files import sha256
 from pytest_mlebench.competition import Competition
+from pytest_mlebench.gateway.conversation import exchanges
+from pytest_mlebench.gateway.transcripts import FILE as TRANSCRIPTS
+from pytest_mlebench.gateway.transcripts import read_transcripts
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.reports.results import Result
 
@@ -59,6 +62,17 @@ class AttemptFiles:
         )
 
     @cached_property
+    def transcripts(self) -> tuple[Text, ...]:
+        """Return what the agent and its models said, every turn once, as far as that was kept."""
+        parts, size = [], 0
+        for exchange in exchanges(read_transcripts(self.folder.path)):
+            parts.append(exchange.describe()[: MAX_LOG_BYTES - size])
+            size += len(parts[-1])
+            if size >= MAX_LOG_BYTES:
+                break
+        return (Text(TRANSCRIPTS, "\n".join(parts)),) if parts else ()
+
+    @cached_property
     def code_files(self) -> tuple[str, ...]:
         """Return the names of all files that were kept with the code."""
         return tuple(self._place(path) for path in self._below("artefacts/code"))
@@ -77,11 +91,16 @@ class AttemptFiles:
         path = self.public / self.competition.sample
         return path if path.is_file() else None
 
+    @property
+    def texts(self) -> tuple[Text, ...]:
+        """Return everything that can be read: logs, code, transcripts."""
+        return (*self.logs, *self.code, *self.transcripts)
+
     @cached_property
     def digest(self) -> str:
         """Return a sum of everything that an audit looks at."""
         parts = [str(self.submission_digest), str(self.result.grade and self.result.grade.score)]
-        parts += [f"{each.place} {each.text}" for each in (*self.code, *self.logs)]
+        parts += [f"{each.place} {each.text}" for each in self.texts]
         parts += self.lines("egress.jsonl")
         return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()
 

@@ -178,7 +178,7 @@ def _model_apis(attempt: AttemptFiles) -> Iterator[Finding]:
 
 
 def _searches(attempt: AttemptFiles) -> Iterator[Finding]:
-    texts = (*attempt.code, *attempt.logs)
+    texts = (*attempt.code, *attempt.logs, *attempt.transcripts)
     yield from _search(texts, _ANSWERS, "answers", "suspicious", "answers were searched for")
     yield from _search(texts, _LEADERBOARD, "answers", "info", "leaderboards are mentioned")
     refused = [text for text in attempt.logs if _REFUSED.search(text.text)]

@@ -80,7 +80,7 @@ class Judge:
 
     def __call__(self, attempt: AttemptFiles) -> list[Finding]:
         """Return a finding for every question that is answered with yes, or not at all."""
-        parts = list(_parts((*attempt.logs, *attempt.code)))
+        parts = list(_parts(attempt.texts))
         found = []
         for name, question in QUESTIONS.items():
             votes = [self._majority(part, question) for part in parts[:MAX_PARTS]]

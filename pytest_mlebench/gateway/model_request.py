@@ -11,6 +11,7 @@ from pytest_mlebench.budget import Budget
 from pytest_mlebench.gateway.calls import MAX_NAME_LENGTH
 from pytest_mlebench.gateway.dialects import DIALECTS
 from pytest_mlebench.gateway.dialects.dialect import Dialect, Message
+from pytest_mlebench.gateway.form_body import KIND, form_fields
 from pytest_mlebench.gateway.prices import Prices
 from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.routes import Route
@@ -69,7 +70,12 @@ def read_model_request(route: Route, method: str, content_type: str, body: bytes
     """Return what a call asks for, or refuse one that can be read in two ways."""
     start = body.lstrip(_SPACE)
     is_json = bool(start) and ("json" in content_type.lower() or start.startswith(b"{"))
-    message = _parse(body) if is_json else {}
+    is_form = bool(body) and content_type.lower().lstrip().startswith(KIND)
+    message: Message = {}
+    if is_json:
+        message = _parse(body)
+    elif is_form and method not in RUNS_NOTHING:
+        message = form_fields(content_type, body)
     dialect = DIALECTS[route.upstream.protocol]
     models = tuple(dict.fromkeys(dialect.models(route.decoded, message)))
     if any(len(model) > MAX_NAME_LENGTH for model in models):

@@ -108,6 +108,8 @@ class Proxy:
             raise CallRefusal("busy", f"{MAX_IN_FLIGHT} calls are under way: wait for some to end")
         if request.method not in METHODS or "Upgrade" in request.headers:
             raise CallRefusal("bad_request", "the gateway knows plain HTTP requests only")
+        if len(request.headers.getall("Content-Type", [])) > 1:
+            raise CallRefusal("bad_request", "the call says twice what its body is")
         async with self._buffers.body_of(request) as body:
             content_type = request.headers.get("Content-Type", "")
             model_request = read_model_request(route, request.method, content_type, body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_mlebench._problems import Problems, Remedy, Without
-from pytest_mlebench.agent import Agent
+from pytest_mlebench.agent import Agent, uncounted_keys
 from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, WallMissing
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.plugin import options
@@ -110,7 +110,7 @@ def _sandbox_notes(session: MleSession, problems: Problems) -> list[str]:
     )
 
     agent = session.agent
-    notes = list(agent.notes)
+    notes = [*agent.notes, *filter(None, [uncounted_keys(agent)])]
     problems.check(lambda: _refuse_models(session, agent), None, {**BASELINE, "budget": None})
     try:
         for limits in distinct_limits(session):

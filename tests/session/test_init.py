@@ -10,6 +10,9 @@ import pytest
 import yaml
 from plugin_session import Session
 
+from pytest_mlebench.agents.agent_toml import read_agent as read_toml
+from pytest_mlebench.agents.reference_config import read_agent as read_yaml
+from pytest_mlebench.budget import Budget
 from pytest_mlebench.cli import main
 from pytest_mlebench.commands.init import KINDS
 
@@ -71,3 +74,14 @@ def test_nothing_that_exists_is_replaced(make: Session, capsys: pytest.CaptureFi
 def test_a_wrong_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "--name", "My Agent"]) == 4
     assert "--name must be small letters, digits and ._-" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["command", "docker", "reference"])
+def test_what_it_says_of_models_is_right(make: Session, kind: str) -> None:
+    assert main(["init", "--kind", kind, "--name", "mine"]) == 0
+    (path,) = [*make.path.glob("agents/mine/agent.toml"), *make.path.glob("agents/mine/*.yaml")]
+    before, hint, after = path.read_text().partition("which keeps the key and counts:\n")
+    path.write_text(before + hint + re.sub(r"^( *)#( |$)", r"\1", after, flags=re.MULTILINE))
+    agent = (read_toml if path.suffix == ".toml" else read_yaml)(path)
+    assert [upstream.describe() for upstream in agent.models] == ["openai at api.openai.com"]
+    assert agent.budget == Budget(usd=5.0)

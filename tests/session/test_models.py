@@ -381,6 +381,22 @@ def test_an_agent_made_in_python_is_metered_too(session: Session, server: ModelS
     assert found["extra"] == {"calls": 3, "word": "mentioned-by-a-hook"}
 
 
+def test_a_key_that_the_agent_gets_itself_is_noted(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-exported")
+    (session.path / "agent.toml").write_text(
+        'name = "own"\ncommand = "true"\n[env]\nOPENAI_API_KEY = "${OPENAI_API_KEY}"\n'
+    )
+    result = session.run("--mle-agent=agent.toml", DIGITS)
+    result.stdout.fnmatch_lines(
+        [
+            "agent 'own' gets OPENAI_API_KEY itself, so that nobody counts or bounds what it "
+            "spends: *models.NAME* keeps the key outside"
+        ]
+    )
+
+
 def test_a_budget_needs_models(session: Session) -> None:
     result = session.run("--mle-agent=dummy", DIGITS, "--mle-budget=1usd")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

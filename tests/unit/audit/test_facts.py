@@ -17,6 +17,7 @@ from pytest_mlebench.audit.facts import look, twins
 from pytest_mlebench.audit.quality import figures
 from pytest_mlebench.competition import KnownIssue
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.gateway.transcripts import Transcript, TranscriptLog
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.findings import Finding, audit_lines, read_audit, violations
@@ -56,6 +57,19 @@ def _found(attempt: AttemptFiles) -> dict[str, Finding]:
 def test_ordinary_code_is_not_suspected(attempt: AttemptFiles) -> None:
     code = "import pandas as pd\nfor n in range(100):\n    print(n, n * 2)\nx.to_csv('s.csv')\n"
     assert look(_code(attempt, code)) == []
+
+
+def test_what_was_said_to_models_is_read_too(attempt: AttemptFiles) -> None:
+    before = attempt.digest
+    body = {"messages": [{"role": "user", "content": "where is prepared/private?"}]}
+    log = TranscriptLog(attempt.folder.path)
+    for _ in range(3):  # a client sends all of it again and again
+        log.write(Transcript(1, "up", "gpt-5", "POST", "/chat", 200, json.dumps(body), "", 1, 1))
+    again = replace(attempt)
+    found = _found(again)["answers"]
+    assert (found.level, found.what) == ("suspicious", "answers were searched for")
+    assert found.evidence == ("transcripts.jsonl.gz:3: where is prepared/private?",)
+    assert again.digest != before
 
 
 def test_the_sample_handed_in_is_noted(attempt: AttemptFiles) -> None:
