@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 import requests  # noqa: F401
 import scipy.stats  # noqa: F401  # and numpy refuses to be loaded again
 import sklearn.metrics  # noqa: F401
+from filelock import FileLock
 from plugin_session import Session
 
 
@@ -50,3 +53,17 @@ def processes() -> Callable[[str], list[int]]:
         return found
 
     return find
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from this checkout, once for all workers of a session."""
+    shared = tmp_path_factory.getbasetemp()
+    folder = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "wheel"
+    with FileLock(f"{folder}.lock"):
+        if not list(folder.glob("*.whl")):
+            pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
+            root = Path(__file__).parents[2]
+            subprocess.run([*pip, "--no-deps", "--wheel-dir", folder, root], check=True)
+    (built,) = folder.glob("*.whl")
+    return built

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -51,9 +54,23 @@ def test_its_workflow_gates_a_release_and_keeps_the_report(make: Session) -> Non
     for name, value in (job["env"] | {"GITHUB_SHA": "1f2e3d"}).items():
         command = command.replace(f"${name}", str(value))
     assert make.run(*shlex.split(command)[1:]).ret == 0
+    assert _installed_by(job, make.path) == {"numpy", "pytest-mlebench[all]; extra == 'test'"}
     kept = next(s["with"]["path"] for s in job["steps"] if "upload-artifact" in s.get("uses", ""))
     for name in kept.replace("${{ github.sha }}", "1f2e3d").split():
         assert (make.path / name).exists()
+
+
+def _installed_by(job: dict[str, Any], repo: Path) -> set[str]:
+    """Return what the workflow installs where the agent has a dependency of its own."""
+    (command,) = [s["run"] for s in job["steps"] if s.get("name") == "Install"]
+    assert command.startswith('python -m pip install ".[test]"')
+    project = repo / "pyproject.toml"
+    project.write_text(project.read_text().replace("dependencies = []", 'dependencies = ["numpy"]'))
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    place = ("--no-deps", "--no-build-isolation", "--target", repo / "site")
+    subprocess.run([*pip, *place, repo], check=True)
+    (metadata,) = (repo / "site").glob("*/METADATA")
+    return set(re.findall(r"^Requires-Dist: (.*)$", metadata.read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,8 +9,6 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -26,16 +24,6 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
-    (built,) = folder.glob("*.whl")
-    return built
 
 
 def test_the_wheel_holds_the_competitions(wheel: Path) -> None:

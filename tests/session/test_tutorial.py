@@ -22,18 +22,30 @@ def commands(text: str) -> list[str]:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Path:
-    """A folder whose shell finds this project's commands, and a store of its own."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    code = "from pytest_mlebench.cli import main; raise SystemExit(main())"
-    known = {"pytest": "-m pytest", "pytest-mlebench": f"-c '{code}'", "python": ""}
-    for name, words in known.items():
-        script = programs / name
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
-        script.chmod(0o755)
+def shell(tmp_path: Path, wheel: Path) -> Path:
+    """A folder whose shell has Python and pip, which installs the wheel, and a store of its own."""
+    (tmp_path / "bin").mkdir()
     (tmp_path / "work").mkdir()
+    site = tmp_path / "site"
+    _program(tmp_path, "python", f'exec {sys.executable} "$@"')
+    # the environment's own packages serve as dependencies; only ours is installed anew
+    install = f"-m pip --disable-pip-version-check install --quiet --no-deps --target {site}"
+    made = "\n".join(
+        f"cp {tmp_path}/bin/.{name} {tmp_path}/bin/{name}" for name in ("pytest", "pytest-mlebench")
+    )
+    known = 'test "$*" = "install pytest-mlebench"'
+    _program(tmp_path, "pip", f"set -e\n{known}\n{sys.executable} {install} {wheel}\n{made}")
+    ours = f"PYTHONPATH={site} exec {sys.executable} -m"
+    for name, module in (("pytest", "pytest"), ("pytest-mlebench", "pytest_mlebench")):
+        _program(tmp_path, f".{name}", f'{ours} {module} "$@"')
+        _program(tmp_path, name, "echo not installed yet >&2; exit 1")
     return tmp_path / "work"
+
+
+def _program(folder: Path, name: str, script: str) -> None:
+    path = folder / "bin" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
 
 
 def run_all(lines: list[str], folder: Path) -> str:
@@ -58,8 +70,8 @@ def _quoted(line: str) -> str:
 
 @pytest.mark.slow
 def test_every_command_of_the_tutorial_works(shell: Path) -> None:
-    lines = [line for line in commands(TUTORIAL) if not line.startswith("pip ")]
-    assert len(lines) > 12
+    lines = commands(TUTORIAL)
+    assert len(lines) > 13
     out = run_all(lines, shell)
     assert "harbour" in out
     assert (shell / "my-agent" / "report.html").is_file()
@@ -68,11 +80,11 @@ def test_every_command_of_the_tutorial_works(shell: Path) -> None:
 @pytest.mark.slow
 def test_the_first_page_leads_to_a_gated_release_without_an_error(shell: Path) -> None:
     before, _, _ = INDEX.partition("## The real benchmark")
-    lines = [line for line in commands(before) if not line.startswith("pip ")]
-    lines = [line for line in lines if "myagent" not in line]  # the one that shows what it is about
-    rows = "".join(f"{n % 9},{n % 9 * 2 + n % 2}\\n" for n in range(60))
-    lines.insert(lines.index("pytest") + 1, f"printf 'moon,level\\n{rows}' > levels.csv")
-    run_all(lines, shell)
+    # all but the line that shows what it is about
+    lines = [line for line in commands(before) if "myagent" not in line]
+    assert lines[0] == "pip install pytest-mlebench"
+    out = run_all(lines, shell)
+    assert "harbour" in out.rpartition("$ pytest --mle-agent=my-agent --mle-split=gate")[2]
     workflow = shell / "my-agent/.github/workflows/release-gate.yml"
     assert "--mle-fail-under=$BAR" in workflow.read_text()
 
@@ -85,4 +97,4 @@ def test_a_competition_is_made_from_a_csv_file_in_three_commands(shell: Path) ->
     rows = "".join(f"{n % 9},{n % 9 * 2 + n % 2}\n" for n in range(80))
     (shell / "levels.csv").write_text("moon,level\n" + rows)
     block = COMPETITIONS[COMPETITIONS.index("in three commands") :].split("\n\n")[1]
-    assert "harbour" in run_all(commands(block), shell)
+    assert "harbour" in run_all(["pip install pytest-mlebench", *commands(block)], shell)
