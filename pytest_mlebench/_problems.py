@@ -33,6 +33,7 @@ class Problem:
 
     text: str
     remedy: Remedy | None = None  # None: nothing that can be typed would help
+    page: str | None = None  # of the documentation
 
 
 class Problems:
@@ -64,7 +65,7 @@ class Problems:
         known = {problem.text for problem in self.found}
         for each in error.errors if isinstance(error, ConfigErrors) else (error,):
             if str(each) not in known:
-                self.found.append(Problem(str(each), remedy))
+                self.found.append(Problem(str(each), remedy, each.page))
 
     def __bool__(self) -> bool:
         return bool(self.found)

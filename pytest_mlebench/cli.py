@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from pytest_mlebench.errors import ConfigError, MlebenchError
+from pytest_mlebench.errors import DOCS, ConfigError, MlebenchError
 
 PROGRAM = "pytest-mlebench"
 PYTEST_OPTION = "--mle-"
@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain("interrupted", INTERRUPTED)
     except MlebenchError as error:
         status = USAGE_ERROR if isinstance(error, ConfigError) else FAILURE
-        return _complain(in_own_words(str(error), arguments), status)
+        return _complain(in_own_words(str(error), arguments), status, error.see)
     except OSError as error:
         return _complain(f"{error.strerror or error}: {error.filename or ''}", FAILURE)
     return status
@@ -159,7 +159,7 @@ def _run(arguments: list[str]) -> int:
     parser = _Parser(
         prog=PROGRAM,
         description="Machine-learning competitions as pytest test cases: the tools beside pytest.",
-        epilog=f"'{PROGRAM} COMMAND --help' explains a command.",
+        epilog=f"'{PROGRAM} COMMAND --help' explains a command; the documentation is at {DOCS}/",
     )
     from pytest_mlebench import __version__
 
@@ -227,6 +227,6 @@ def _load(target: str) -> Command:
     return cast(Command, getattr(found, attribute) if attribute else found)
 
 
-def _complain(text: str, status: int) -> int:
-    sys.stderr.write(f"{PROGRAM}: error: {text.rstrip()}\n")
+def _complain(text: str, status: int, see: str | None = None) -> int:
+    sys.stderr.write(f"{PROGRAM}: error: {text.rstrip()}\n" + (f"see {see}\n" if see else ""))
     return status

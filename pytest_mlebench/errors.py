@@ -21,12 +21,20 @@ Messages are lower-case sentences without a final period that show the value and
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 DOCS = "https://pytest-mlebench.github.io/pytest-mlebench"  # pages that a message leads to
 
 
 class MlebenchError(Exception):
     """Anything this package raises on purpose."""
+
+    page: ClassVar[str | None] = None  # of the documentation, where its way out is explained
+
+    @property
+    def see(self) -> str | None:
+        """Return the address of the page that explains the way out, if there is one."""
+        return None if self.page is None else page_address(self.page)
 
 
 class ConfigError(MlebenchError):
@@ -45,9 +53,13 @@ class ConfigErrors(ConfigError):
 class HostTooSmall(ConfigError):
     """Name a limit that is more than the host has."""
 
+    page = "limits"
+
 
 class WallMissing(ConfigError):
     """Name a wall that is required and not there."""
+
+    page = "troubleshooting"
 
 
 class UnknownName(ConfigError):
@@ -62,9 +74,13 @@ class UnknownName(ConfigError):
 class CompetitionFileError(ConfigError):
     """Name the file and the key of a competition that is not as it should be."""
 
+    page = "competitions"
+
 
 class AgentFileError(ConfigError):
     """Name the file and the key of an agent that is not as it should be."""
+
+    page = "agents"
 
 
 class InvalidSubmission(MlebenchError):
@@ -74,13 +90,19 @@ class InvalidSubmission(MlebenchError):
 class InfrastructureError(MlebenchError):
     """The benchmark failed, not the agent."""
 
+    page = "troubleshooting"
+
 
 class PreparationError(InfrastructureError):
     """Name the competition and the raw file that could not be prepared."""
 
+    page = "datasets"
+
 
 class DatasetError(InfrastructureError):
     """Name the prepared file that is missing, damaged or not verified."""
+
+    page = "datasets"
 
 
 class GraderError(InfrastructureError):
@@ -89,6 +111,11 @@ class GraderError(InfrastructureError):
 
 class SandboxError(InfrastructureError):
     """The sandbox was lost or could not start."""
+
+
+def page_address(page: str) -> str:
+    """Return where a page of the documentation is."""
+    return f"{DOCS}/{page}/"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from pytest_mlebench.commands.shared import (
     say,
     store_folder,
 )
-from pytest_mlebench.errors import DOCS, ConfigError
+from pytest_mlebench.errors import ConfigError, page_address
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.machines.hosts_file import read_hosts
 
@@ -143,7 +143,8 @@ def _kaggle() -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "note",
             "no Kaggle credentials: only prepared datasets and the demo split can be used",
-            f"export KAGGLE_API_TOKEN, or put kaggle.json into ~/.kaggle ({DOCS}/datasets/)",
+            "export KAGGLE_API_TOKEN, or put kaggle.json into ~/.kaggle "
+            f"({page_address('datasets')})",
         )
 
 

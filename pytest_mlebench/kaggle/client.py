@@ -33,6 +33,8 @@ T = TypeVar("T")
 class RulesNotAccepted(ConfigError):
     """Kaggle refuses a competition's data until its rules are accepted."""
 
+    page = "datasets"
+
 
 class NoSuchCompetition(ConfigError):
     """Kaggle does not know a competition."""

@@ -30,6 +30,8 @@ FOLDER = ".pytest-mlebench"
 class HostsFileError(ConfigError):
     """``hosts.toml`` says something that cannot be."""
 
+    page = "machines"
+
 
 @dataclass(frozen=True)
 class Machine:

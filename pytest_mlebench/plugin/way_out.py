@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_mlebench._problems import Problems, Remedy, Without, as_list, merge
+from pytest_mlebench.errors import page_address
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.checks import BASELINE, examine
 from pytest_mlebench.plugin.session import MleSession
@@ -22,9 +23,11 @@ MAX_ROUNDS = 4  # a remedy may uncover what was behind another problem
 
 
 def explain(config: pytest.Config, problems: Problems) -> str:
-    """Return all problems as text, with a command line at its end that would work here."""
+    """Return all problems as text, where to read on, and a command line that would work here."""
     line = working_command(config, problems)
-    text = as_list(problems)
+    pages = {problem.page for problem in problems.found}
+    page = (pages.pop() if len(pages) == 1 else None) or "troubleshooting"
+    text = f"{as_list(problems)}\nsee {page_address(page)}"
     return text if line is None else f"{text}\nthis would work here: {line}"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pytest_mlebench.errors import DOCS, ConfigError, UnknownName
+from pytest_mlebench.errors import ConfigError, UnknownName, page_address
 from pytest_mlebench.grading.metrics import METRICS
 from pytest_mlebench.scaffolds.write import TEMPLATES, fill
 
@@ -244,7 +244,8 @@ def _classes(
     if metric not in FAMILIES:
         raise ConfigError(
             f"--metric {metric} needs more than a table: start with one of "
-            f"{', '.join(FAMILIES)}, and change competition.toml by hand ({DOCS}/competitions/)"
+            f"{', '.join(FAMILIES)}, and change competition.toml by hand "
+            f"({page_address('competitions')})"
         )
     family = FAMILIES[metric]
     if family == "number":

@@ -28,6 +28,7 @@ def complaint(*arguments: str | Path, status: int = 4) -> str:
     done = cli(*arguments)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
-    (line,) = done.stderr.splitlines()
+    line, *more = done.stderr.splitlines()
+    assert not more or (len(more) == 1 and more[0].startswith("see https://")), more
     assert line.startswith("pytest-mlebench: error: ")
     return line.removeprefix("pytest-mlebench: error: ")

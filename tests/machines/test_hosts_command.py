@@ -13,6 +13,7 @@ from host_machines import HostMachines
 
 from pytest_mlebench import __version__
 
+SEE = "see https://pytest-mlebench.github.io/pytest-mlebench/machines/\n"
 WHEEL = f"pytest_mlebench-{__version__}-py3-none-any.whl"
 
 
@@ -77,13 +78,13 @@ def test_setup_installs_a_wheel_that_is_sent(hosts: HostMachines, tmp_path: Path
 def test_doctor_refuses_a_file_of_hosts_that_is_not_there(tmp_path: Path) -> None:
     done = call(tmp_path, "doctor", "--hosts=none.toml")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == "pytest-mlebench: error: none.toml: no such file\n"
+    assert done.stderr == f"pytest-mlebench: error: none.toml: no such file\n{SEE}"
 
 
 def test_what_is_missing_is_said_before_any_host_is_asked(tmp_path: Path) -> None:
     done = call(tmp_path, "hosts", "check")
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr == "pytest-mlebench: error: hosts.toml: no such file\n"
+    assert done.stderr == f"pytest-mlebench: error: hosts.toml: no such file\n{SEE}"
     (tmp_path / "hosts.toml").write_text("[hosts.h1]\n")
     done = call(tmp_path, "hosts", "prepare")
     assert "nothing to prepare: name competitions, or a split" in done.stderr

@@ -134,6 +134,7 @@ def test_list_shows_everything_that_is_wrong_with_a_competition(mine: Path) -> N
         f"pytest-mlebench: error: {path}: 2 problems:",
         "  submission: targets is missing, did you mean 'target'?",
         "  leaderboard: teams is missing, did you mean 'teems'?",
+        "see https://pytest-mlebench.github.io/pytest-mlebench/competitions/",
     ]
 
 
