@@ -313,8 +313,8 @@ def _with_plan(config: pytest.Config, settings: Settings, plan: Plan) -> Setting
         gates=settings.gates if said("fail-under") else gates,
         spending_gate=settings.spending_gate or parse_fail_over(plan.fail_over),
         baseline=baseline,
-        audit=settings.audit if said("audit") else plan.audit,
-        fail_on=settings.fail_on or (None if said("audit") else plan.fail_on),
+        audit=settings.audit or plan.audit,  # gates of a run are not taken back by a resume
+        fail_on=settings.fail_on or plan.fail_on,
         limits={**plan.limits, **settings.limits},
         whose_limits=settings.whose_limits if said("limits") else plan.whose_limits,
         network=settings.network or plan.network,

@@ -14,6 +14,7 @@ from pytest_mlebench.audit.verify import Request, verify
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store.location import default_store
 
+ONE = "--mle-competition=demo-digits"
 SECRET = "sk-very-secret-4711"
 
 HOSTILE = """
@@ -76,3 +77,30 @@ def _bundle_is_true_and_has_no_secret(run: Path, bundle: Path) -> None:
     assert "***" in " ".join(names)
     claims = verify(Request(bundle, Registry(), default_store(), score_apart))
     assert {claim.name: claim.text for claim in claims if claim.verdict != "holds"} == {}
+
+
+def test_secrets_stay_out_of_everything_that_is_written(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cr3t-v4lu3")
+    (session.path / "agent.toml").write_text(
+        "name = 'talker'\n"
+        """command = ["python", "-c", "import os; print('key', os.environ['KEY'])"]\n"""
+        "[env]\nKEY = '${MY_KEY}'\n"
+    )
+    result = session.run("--mle-agent=agent.toml", ONE, "--mle-run=talk", "--mle-report=r.json")
+    result.assert_outcomes(failed=1)
+    written = [path for path in session.path.rglob("*") if path.is_file()]
+    logs = [path for path in written if path.name == "run.log"]
+    assert "key ***" in logs[0].read_text()
+    assert not [path for path in written if b"s3cr3t-v4lu3" in path.read_bytes()]
+    assert "s3cr3t-v4lu3" not in result.stdout.str()
+
+
+def test_a_missing_secret_is_a_usage_error(session: Session) -> None:
+    (session.path / "agent.toml").write_text(
+        "name = 'talker'\ncommand = 'true'\n[env]\nKEY = '${NOT_SET_ANYWHERE}'\n"
+    )
+    result = session.run("--mle-agent=agent.toml", ONE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*needs the environment variable NOT_SET_ANYWHERE*"])
