@@ -30,7 +30,8 @@ def test_an_audit_that_finds_a_violation_fails_the_session_if_asked_to(session: 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["missed: demo-digits seed 0: artefacts/code/main.py has *ids*"])
     (found,) = session.report("r.json")["audit"]["attempts"]
-    assert [each["level"] for each in found["findings"]].count("violation") == 1
+    levels = [each["level"] for check in found["checks"] for each in check["findings"]]
+    assert levels.count("violation") == 1
     assert session.run(*asked).ret == pytest.ExitCode.TESTS_FAILED, "the gate is in the plan"
     other = (f"--mle-agent={command}", ONE, "--mle-run=other", "--mle-audit=on")
     assert session.run(*other).ret == pytest.ExitCode.OK
