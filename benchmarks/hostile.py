@@ -5,9 +5,9 @@
     python benchmarks/hostile.py ATTACK …        single agents
 
 Prints a table and ends with 1 if anything got through, or could not be tried though it should
-have been. As root it covers the process sandbox for root and for an ordinary user, with our own
-walls and bubblewrap's (if it is installed), and containers with each network (if there is an
-engine).
+have been. As root it covers the process sandbox and the rootless one for root and for an ordinary
+user, with our own walls and bubblewrap's (if it is installed), and containers with each network (if
+there is an engine).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def columns() -> Iterator[tuple[str, list[str]]]:
     """Yield each sandbox that this machine has, and the command that tries attacks in it."""
     script = [sys.executable, str(HELPERS / "hostile_scene.py")]
     builders = ["namespaces", *(["bubblewrap"] if bubblewrap.find() else [])]
-    for builder in builders:
+    for builder in (*builders, *(f"rootless-{each}" for each in builders)):
         if os.geteuid() == 0:
             yield f"{builder} root", [*script, builder]
             yield f"{builder} user", command_as_user(*script, builder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,6 +86,19 @@ class Agent:
     statement: str | None = None
     time_variables: tuple[str, ...] = ()  # variables that get the time limit, in seconds
     notes: tuple[str, ...] = ()  # what a user should know of how its file was read
+
+    @property
+    def image_archive(self) -> Path | None:
+        """Return the file or folder that ``image`` is, None where it is a name on an engine."""
+        if self.image is None or self.build is not None:
+            return None
+        is_path = self.image.startswith("/") or self.image.endswith(".tar")
+        return Path(self.image).absolute() if is_path else None
+
+    def without_image(self, hidden: Iterable[Path]) -> tuple[Path, ...]:
+        """Return what is not the agent's in its folder, its image among it: known by its digest."""
+        archive = self.image_archive
+        return (*hidden, *(() if archive is None else (archive,)))
 
     def environment(self, host: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return ``env`` with every ``${VAR}`` replaced by the host's value."""

@@ -58,7 +58,7 @@ def parse_agent(table: Table, *, name: str, base: Path) -> Agent:
         version=table.text("version", None),
         command=_command(table, folder),
         folder=folder,
-        image=table.text("image", None),
+        image=_image(table, base),
         build=None if build is None else _build(table, (base / build).resolve()),
         env={} if env is None else parse_env(env.take_all(), env.where),
         models=() if models is None else parse_models(models),
@@ -120,6 +120,14 @@ def _build(table: Table, folder: Path) -> Path:
     if not (folder / "Dockerfile").is_file():
         raise table.error("build", f"must be a folder with a Dockerfile, given: {folder}")
     return folder
+
+
+def _image(table: Table, base: Path) -> str | None:
+    """Return an image's name, or the absolute path of its archive."""
+    image = table.text("image", None)
+    if image is None or not (image.endswith(".tar") or image.startswith(("/", "./", "../", "~"))):
+        return image
+    return str((base / Path(image).expanduser()).resolve())
 
 
 def _limits(table: Table) -> dict[str, object]:

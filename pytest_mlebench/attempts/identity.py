@@ -67,6 +67,7 @@ def identify_agent(
     agent: Agent, *, hidden: Iterable[Path] = (), image: str | None = None
 ) -> Identity:
     """Return what an agent is: its name, version, command, files, image, variables and models."""
+    hidden = agent.without_image(hidden)
     facts = {
         "agent.name": agent.name,
         "agent.version": agent.version or "",

@@ -24,6 +24,8 @@ from pytest_mlebench.sandbox import Ending
 
 Found = tuple[ItemKey, Result]
 
+_PROCESSES = ("process", "rootless")  # sandboxes whose walls differ from host to host
+
 
 def result_of(run: Run) -> Result:
     """Return the result that an attempt's record tells of."""
@@ -214,7 +216,7 @@ def _agent_names(results: Mapping[ItemKey, Mapping[str | None, Result]]) -> dict
 def _counts(tries: Tries) -> dict[str, int]:
     """Return how many attempts a run consists of, and what became of them on the way."""
     records = [run.record for run in (*tries.latest, *tries.others)]
-    processes = [record.ending for record in records if record.conditions.sandbox == "process"]
+    processes = [record.ending for record in records if record.conditions.sandbox in _PROCESSES]
     return {
         "made": len(records),
         "repeated": sum(record.phase == "error" for record in records),

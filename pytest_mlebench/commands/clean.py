@@ -3,8 +3,9 @@
 Of runs, only the workspaces go that no session is at work on; records, submissions and logs stay.
 Leases of dead processes go. Of the engine, containers, networks and volumes go whose owner was a
 process of this host and is dead; those of living processes, of other hosts and of other programs
-are left alone. With --cache the images made ready for attempts and the datasets copied to an
-engine elsewhere go too; they are made again when they are needed.
+are left alone. With --cache the images made ready for attempts, those unpacked in the dataset store
+that no session uses, and the datasets copied to an engine elsewhere go too; they are made again
+when they are needed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ import argparse
 from collections.abc import Iterator
 
 from pytest_mlebench._files import short_path
-from pytest_mlebench.commands.shared import add_runs_dir_option, runs_folder, say
+from pytest_mlebench.commands.shared import (
+    add_data_dir_option,
+    add_runs_dir_option,
+    runs_folder,
+    say,
+    store_folder,
+)
 from pytest_mlebench.errors import ConfigError
 
 
@@ -24,13 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache", action="store_true", help="also images and datasets that can be made again"
     )
+    add_data_dir_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Find and remove what was left."""
     verb = "would remove" if args.dry_run else "removed"
     count = 0
-    for line in (*_workspaces(args), *_leases(args), *_engine(args)):
+    for line in (*_workspaces(args), *_leases(args), *_images(args), *_engine(args)):
         say(f"{verb} {line}")
         count += 1
     say(f"{verb} {count} in all" if count else "nothing to remove")
@@ -50,6 +58,15 @@ def _leases(args: argparse.Namespace) -> Iterator[str]:
 
     for entry in LeaseLedger().dead(remove=not args.dry_run):
         yield f"lease of {entry.describe()}"
+
+
+def _images(args: argparse.Namespace) -> Iterator[str]:
+    from pytest_mlebench.sandbox.rootless import image_cache  # late on purpose: heavy
+
+    if args.cache:
+        clean = image_cache.find_unused if args.dry_run else image_cache.remove_unused
+        for path in clean(store_folder(args) / image_cache.FOLDER):
+            yield f"unpacked image {short_path(path)}"
 
 
 def _engine(args: argparse.Namespace) -> Iterator[str]:

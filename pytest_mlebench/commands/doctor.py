@@ -72,6 +72,7 @@ def examine(runs: Path, store: Path) -> Iterator[DoctorFinding]:
     yield from _kaggle()
     yield from _gpus()
     yield from _walls()
+    yield from _rootless()
     # late on purpose: heavy
     from pytest_mlebench.sandbox.docker.engine import Engine
 
@@ -166,6 +167,19 @@ def _walls() -> Iterator[DoctorFinding]:
         yield DoctorFinding("note", f"walls missing: no {name}: {meaning}", "see SECURITY.md")
     for problem in found.problems:
         yield DoctorFinding("note", f"walls missing: {problem}", "see SECURITY.md")
+
+
+def _rootless() -> Iterator[DoctorFinding]:
+    """Yield whether agents can run in their images without an engine."""
+    from pytest_mlebench.sandbox.rootless.rootless_sandbox import try_walls  # late: heavy
+
+    what = "images without an engine (--mle-sandbox=rootless)"
+    try:
+        found = try_walls()
+    except ConfigError as problem:
+        yield DoctorFinding("note", f"no {what}", str(problem))
+    else:
+        yield DoctorFinding("ok", f"{what}: {' '.join(found.walls)} ({found.builder})")
 
 
 def _engine(facts: EngineFacts) -> Iterator[DoctorFinding]:

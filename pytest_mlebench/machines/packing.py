@@ -129,6 +129,7 @@ def _here(place: Path, word: str) -> str:
 def _pickled(agent: Agent, tar: tarfile.TarFile, hidden: tuple[Path, ...]) -> bytes:
     """Return the agent with paths inside of the tar, having put its files there."""
     roots: dict[Path, str] = {}
+    hidden = agent.without_image(hidden)
     for path, name in ((agent.folder, "folder"), (agent.build, "build")):
         if path is not None:
             roots[path] = name

@@ -28,7 +28,7 @@ def pytest_mle_agent(config: pytest.Config, name: str) -> Agent | None:
 
 @pytest.hookspec(firstresult=True)
 def pytest_mle_sandbox(config: pytest.Config, name: str, agent: Agent) -> Sandbox | None:
-    """Return the sandbox for an agent, or None; *name* is auto, docker or process."""
+    """Return the sandbox for an agent, or None; *name* is docker, rootless or process."""
 
 
 @pytest.hookspec(firstresult=True)

@@ -55,9 +55,10 @@ OPTIONS = (
            "example, 250usd, or when nobody knows what they cost"),
     Option("baseline", "REPORT.json", "compare with an earlier report, or the folder of a run, and "
            "fail the session on a significant regression"),
-    Option("sandbox", "NAME", "where the agent runs: auto, docker or process (default: auto: "
-           "docker if the agent has an image, else process)", "auto",
-           choices=("auto", "docker", "process")),
+    Option("sandbox", "NAME", "where the agent runs: auto, docker, rootless (in its image, without "
+           "an engine) or process (default: auto: docker if the agent has an image, rootless if "
+           "that is an archive, else process)", "auto",
+           choices=("auto", "docker", "process", "rootless")),
     Option("limits", "WHOSE", "the limits of an attempt unless an option or the agent changes one: "
            "standard, or host for as much of them as this host has, which is disclosed as not "
            "standard (default: standard)", "standard", choices=("standard", "host")),

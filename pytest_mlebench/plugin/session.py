@@ -124,7 +124,7 @@ class MleSession:
         """Return the sandbox of an agent, made once."""
         name = self.settings.sandbox
         if name == "auto":
-            name = "docker" if agent.image or agent.build else "process"
+            name = _fitting_sandbox(agent)
         if name not in self._sandboxes:
             made = self.config.hook.pytest_mle_sandbox(config=self.config, name=name, agent=agent)
             if made is not None and self.settings.require_walls:
@@ -280,6 +280,15 @@ class MleSession:
             cache = self.settings.run_path.parent / ".docker"
             walls = self.settings.require_walls
             return DockerSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
+        if name == "rootless":
+            from pytest_mlebench.sandbox.rootless import RootlessSandbox  # late on purpose: heavy
+            from pytest_mlebench.sandbox.rootless.image_cache import FOLDER
+
+            return RootlessSandbox(
+                cache=self.settings.store / FOLDER,
+                hidden=self.hidden,
+                require_walls=self.settings.require_walls,
+            )
         # late on purpose: heavy
         from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
@@ -299,6 +308,13 @@ class MleSession:
             if not self.agent_is_overridden:
                 raise
             return error
+
+
+def _fitting_sandbox(agent: Agent) -> str:
+    """Return the sandbox for an agent where nobody has chosen one."""
+    if agent.image_archive is not None:
+        return "rootless"  # which no engine has
+    return "docker" if agent.image or agent.build else "process"
 
 
 def current(config: pytest.Config) -> MleSession | None:

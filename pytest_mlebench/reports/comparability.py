@@ -294,7 +294,7 @@ def _guarantees(disclosure: Disclosure) -> Iterable[str]:
             if network == "open":
                 text += " (what the agent fetched is not known)"
             yield text
-        elif sandbox == "process":
+        elif sandbox in {"process", "rootless"}:
             if disclosure.attempts.get("unconfined", 1):
                 yield "no guarantee about the answers: processes without walls around files"
             else:

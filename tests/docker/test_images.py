@@ -15,9 +15,9 @@ from docker_jobs import JobMaker
 
 from pytest_mlebench.agent import Agent, start_script
 from pytest_mlebench.errors import ConfigError, ConfigErrors
+from pytest_mlebench.sandbox.account import Account, choose_account
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine, prepared_image
 from pytest_mlebench.sandbox.docker.images import Images
-from pytest_mlebench.sandbox.docker.prepared_image import Account, choose_account
 
 HELPER = Path(prepared_image.__file__).parent / "helper"
 

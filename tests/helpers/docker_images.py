@@ -71,18 +71,27 @@ def _has(api: Any, name: str) -> bool:
 
 
 def _import(api: Any, name: str, files: Iterable[tuple[Path, str]], programs: str = "") -> None:
+    repository, _, tag = name.partition(":")
+    search = ":".join(filter(None, [programs, "/usr/bin", "/usr/sbin"]))
+    answer = api.import_image_from_data(
+        _packed(files), repository=repository, changes=[f"ENV PATH={search}"]
+    )
+    image = json.loads(answer.splitlines()[-1])["status"].removeprefix("Loaded image: ")
+    api.tag(image, repository, tag)  # apart from the import, where Podman does not look at it
+
+
+def files_of_image(*, python: bool) -> bytes:
+    """Return the files of a test image as a tar, for which no engine is needed."""
+    return _packed(_python_files() if python else ())
+
+
+def _packed(files: Iterable[tuple[Path, str]]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         _skeleton(tar)
         for path, target in files:
             tar.add(path, arcname=target, recursive=True, filter=_admit)
-    repository, _, tag = name.partition(":")
-    search = ":".join(filter(None, [programs, "/usr/bin", "/usr/sbin"]))
-    answer = api.import_image_from_data(
-        buffer.getvalue(), repository=repository, changes=[f"ENV PATH={search}"]
-    )
-    image = json.loads(answer.splitlines()[-1])["status"].removeprefix("Loaded image: ")
-    api.tag(image, repository, tag)  # apart from the import, where Podman does not look at it
+    return buffer.getvalue()
 
 
 def _skeleton(tar: tarfile.TarFile) -> None:

@@ -3,7 +3,8 @@
     python hostile_scene.py SANDBOX [ATTACK …]
 
 runs attacks as the user that runs it and prints a line of JSON for each: its name, and the holes.
-SANDBOX is ``bubblewrap``, ``namespaces``, or ``docker-`` and a network.
+SANDBOX is ``bubblewrap`` or ``namespaces`` for processes, ``rootless-`` and one of these for an
+unpacked image, or ``docker-`` and a network.
 """
 
 from __future__ import annotations
@@ -217,6 +218,12 @@ def sandbox_of(name: str) -> tuple[Sandbox, str, str | None]:
         ensure_images(docker.engine.api)
         network = name.removeprefix("docker-")
         return docker, {"allow": "allow:example.com"}.get(network, network), PYTHON
+    if name.startswith("rootless-"):
+        from rootless_images import rootless_sandbox
+
+        builder: Any = name.removeprefix("rootless-")
+        rootless, image = rootless_sandbox(Path(tempfile.mkdtemp()).resolve(), builder)
+        return rootless, "open", image
     from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
     return ProcessSandbox(grace_seconds=0.5, builders=(name,)), "open", None  # type: ignore[arg-type]  # checked by whoever calls

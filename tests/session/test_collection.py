@@ -113,7 +113,10 @@ def test_an_agent_in_the_ini_file_leaves_a_plain_session_alone(session: Session)
         ),
         (["--mle-fail-under=low"], "--mle-fail-under must be [SPLIT:]PERCENT such as low:60*"),
         (["--mle-fail-under=lo:60"], "unknown split in --mle-fail-under=lo:60: 'lo'*"),
-        (["--mle-sandbox=jail"], "--mle-sandbox must be one of auto, docker, process, given: jail"),
+        (
+            ["--mle-sandbox=jail"],
+            "--mle-sandbox must be one of auto, docker, process, rootless, given: jail",
+        ),
         (["--mle-time-limit=soon"], "--mle-time-limit must be a duration such as 24h, 90m or 30s*"),
         (["--mle-cpus=-1"], "--mle-cpus must be a positive number, given: -1"),
         (["--mle-memory=lots"], "--mle-memory must be a size such as 440GB or 16GiB*"),

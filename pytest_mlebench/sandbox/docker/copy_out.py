@@ -15,8 +15,8 @@ from typing import Any
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import Limits
+from pytest_mlebench.sandbox.account import HOME
 from pytest_mlebench.sandbox.docker.container import Container
-from pytest_mlebench.sandbox.docker.prepared_image import HOME
 
 SUBMISSION = "submission/submission.csv"
 FOLDERS = ("logs", "code")

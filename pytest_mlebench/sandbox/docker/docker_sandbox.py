@@ -28,7 +28,7 @@ from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts, check_lim
 from pytest_mlebench.sandbox.docker.execution import Execution
 from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
-from pytest_mlebench.sandbox.docker.images import Image, Images
+from pytest_mlebench.sandbox.docker.images import Image, Images, refuse_archive
 from pytest_mlebench.sandbox.docker.network import check_network
 from pytest_mlebench.sandbox.docker.prepared_image import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.remote_home import RemoteHome
@@ -82,6 +82,7 @@ class DockerSandbox:
 
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
+        refuse_archive(agent)
         facts = self.engine.facts
         if is_too_old(facts):
             raise ConfigError(

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.host.gpu_meter import gpu_samples
 from pytest_mlebench.sandbox import Ending, Job, Reason, Service
+from pytest_mlebench.sandbox.account import AGENT_DIR
 from pytest_mlebench.sandbox.collect import Collected, collect_after
 from pytest_mlebench.sandbox.disk import Amount, DiskGuard
 from pytest_mlebench.sandbox.docker.container import Container, End
 from pytest_mlebench.sandbox.docker.container_walls import walls_of
 from pytest_mlebench.sandbox.docker.home import Home, agent_archive
 from pytest_mlebench.sandbox.docker.network import OwnNetwork
-from pytest_mlebench.sandbox.docker.prepared_image import AGENT_DIR, Prepared
+from pytest_mlebench.sandbox.docker.prepared_image import Prepared
 from pytest_mlebench.sandbox.docker.request import PORT, Wiring, container_request, labels
 from pytest_mlebench.sandbox.docker.stats import Sampler
 from pytest_mlebench.sandbox.docker.watch import Watch

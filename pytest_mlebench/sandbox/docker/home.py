@@ -16,9 +16,10 @@ from pytest_mlebench._units import show_size
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.sandbox import Job, require_readable
+from pytest_mlebench.sandbox.account import HOME, Account
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.docker.container import Container
-from pytest_mlebench.sandbox.docker.prepared_image import HOME, SOCKETS, Account
+from pytest_mlebench.sandbox.docker.prepared_image import SOCKETS
 from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.process.workspace import NOT_THE_AGENT
 

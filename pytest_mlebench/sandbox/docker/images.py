@@ -171,12 +171,22 @@ class Images:
         return found
 
 
+def refuse_archive(agent: Agent) -> None:
+    """Refuse an image that is a file: an engine has images by their names."""
+    if agent.image_archive is not None:
+        raise ConfigError(
+            f"the image of agent {agent.name!r} is an archive, {agent.image}: docker load it "
+            "and give agent.toml its name, or use --mle-sandbox=rootless"
+        )
+
+
 def _named(agent: Agent) -> str:
     if agent.image is None:
         raise ConfigError(
             f"agent {agent.name!r} has no image: give agent.toml an image= or a build=, "
             "or use --mle-sandbox=process"
         )
+    refuse_archive(agent)
     return agent.image
 
 

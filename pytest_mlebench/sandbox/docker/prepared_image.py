@@ -12,42 +12,31 @@ import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.sandbox.account import (
+    HOME,
+    START,
+    Account,
+    accounts_in,
+    choose_account,
+    passwd_with,
+)
 from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts
 from pytest_mlebench.sandbox.docker.images import REPOSITORY, Image, Images
 from pytest_mlebench.sandbox.docker.labels import PREPARED, this_process
 from pytest_mlebench.sandbox.validator import validate_script
 
-HOME = "/home"
-AGENT_DIR = "/home/agent"
 HELPER = "/.mlebench/helper"
 SOCKETS = "/.mlebench/run"  # where the sockets of our side are seen inside
-START = f"{AGENT_DIR}/start.sh"
 
 _FOLDERS = ("data", "submission", "logs", "code", "agent")
 _MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
-_REFERENCE_USER = "nonroot"  # of the reference's mlebench-env
 _TEXT_LIMIT = 1 << 20
-
-
-@dataclass(frozen=True)
-class Account:
-    """Who the agent is inside the container."""
-
-    uid: int
-    gid: int
-    name: str
-    home: str
-
-    @property
-    def line(self) -> str:
-        """Return the account as a line of /etc/passwd."""
-        return f"{self.name}:x:{self.uid}:{self.gid}::{self.home}:/bin/sh\n"
 
 
 @dataclass(frozen=True)
@@ -109,44 +98,6 @@ def user_id(facts: EngineFacts) -> tuple[int, int] | None:
     return None
 
 
-def choose_account(passwd: str, configured: str, user: tuple[int, int] | None) -> Account:
-    """Return the agent's account: ours, else the image's own user, else a new one; never root."""
-    accounts = {account.name: account for account in _accounts(passwd)}
-    by_uid = {account.uid: account for account in accounts.values()}
-    candidates = (_configured(configured, accounts, by_uid), accounts.get(_REFERENCE_USER))
-    own = next((known for known in candidates if known is not None and known.uid != 0), None)
-    if user is None and own is not None:
-        return own
-    uid, gid = user or (1000, 1000)
-    if uid in by_uid and uid != 0:
-        return replace(by_uid[uid], gid=gid)
-    if own is not None:  # its user may have a home full of caches: name and home become ours
-        return Account(uid, gid, own.name if uid else "root", own.home)
-    name = next(n for n in ("agent", "mlebench", f"agent{uid}") if n not in accounts)
-    return Account(uid, gid, name if uid else "root", AGENT_DIR)
-
-
-def _configured(
-    text: str, accounts: dict[str, Account], by_uid: dict[int, Account]
-) -> Account | None:
-    """Return the account that an image's USER names, by name or number."""
-    user, _, group = text.partition(":")
-    if user in accounts:
-        return accounts[user]
-    if not user.isdecimal():
-        return None
-    gid = int(group) if group.isdecimal() else 0
-    return by_uid.get(int(user)) or Account(int(user), gid, f"agent{user}", AGENT_DIR)
-
-
-def _accounts(passwd: str) -> Iterable[Account]:
-    for line in passwd.splitlines():
-        fields = line.split(":")
-        if len(fields) >= 6 and fields[2].isdecimal() and fields[3].isdecimal():
-            home = fields[5] if fields[5].startswith(f"{HOME}/") else AGENT_DIR
-            yield Account(int(fields[2]), int(fields[3]), fields[0], home)
-
-
 def _read_helper(image: Image) -> bytes:
     machine = _MACHINES.get(image.architecture)
     if machine is None:
@@ -174,16 +125,9 @@ def _layer(helper: bytes, passwd: str, account: Account) -> bytes:
         for name in _FOLDERS:
             _add_folder(tar, f"{HOME}/{name}")
         _add_folder(tar, account.home)
-        if account.uid not in {other.uid for other in _accounts(passwd)}:
-            _add_file(tar, "/etc/passwd", _passwd_with(passwd, account).encode(), 0o644)
+        if account.uid not in {other.uid for other in accounts_in(passwd)}:
+            _add_file(tar, "/etc/passwd", passwd_with(passwd, account).encode(), 0o644)
     return buffer.getvalue()
-
-
-def _passwd_with(passwd: str, account: Account) -> str:
-    """Return /etc/passwd with an account, instead of another of the same name."""
-    lines = passwd.splitlines() or ["root:x:0:0:root:/root:/bin/sh"]
-    others = [line for line in lines if line.partition(":")[0] != account.name]
-    return "".join(f"{line}\n" for line in others) + account.line
 
 
 def _add_folder(tar: tarfile.TarFile, path: str) -> None:

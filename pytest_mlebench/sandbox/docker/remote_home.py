@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from pytest_mlebench.sandbox import Job
+from pytest_mlebench.sandbox.account import HOME, Account
 from pytest_mlebench.sandbox.docker.bridge import Bridge
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.copy_out import fetch
 from pytest_mlebench.sandbox.docker.engine import Engine
 from pytest_mlebench.sandbox.docker.home import WRITABLE, Home
-from pytest_mlebench.sandbox.docker.prepared_image import HOME, SOCKETS, Account
+from pytest_mlebench.sandbox.docker.prepared_image import SOCKETS
 
 
 class RemoteHome(Home):

@@ -9,10 +9,11 @@ from typing import Any
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.sandbox import Job, contract_environment
+from pytest_mlebench.sandbox.account import AGENT_DIR, HOME
 from pytest_mlebench.sandbox.docker.engine import Engine
 from pytest_mlebench.sandbox.docker.gpu_request import gpu_request
 from pytest_mlebench.sandbox.docker.labels import PREFIX, this_process
-from pytest_mlebench.sandbox.docker.prepared_image import AGENT_DIR, HELPER, HOME, SOCKETS, Prepared
+from pytest_mlebench.sandbox.docker.prepared_image import HELPER, SOCKETS, Prepared
 from pytest_mlebench.sandbox.mounts import extra_mounts
 
 PORT = 5000

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -19,6 +20,7 @@ from pytest_mlebench.sandbox.process.namespaces import HOST_NAME
 from pytest_mlebench.sandbox.process.order import Entrance, Order, Step
 
 _HERE = Path(__file__).parent
+_ROOT = "/agent-root"  # where a root of the agent's own is until the first process enters it
 _PACKAGES = ("pytest_mlebench", "pytest_mlebench.sandbox", "pytest_mlebench.sandbox.process")
 
 # The packages around the module are not imported: they would cost more than all that it does.
@@ -45,6 +47,7 @@ def build(order: Order, entrance: Entrance) -> NoReturn:
     plan, channel, output = entrance.plan, entrance.channel, entrance.output
     plan["walls"] = [*([] if kernel.is_admin() else ["users"]), "mounts", "pids", "ipc", "uts"]
     plan["walls"] += ["net"] * order.offline
+    plan["root"] = _ROOT if order.root else ""
     described = os.memfd_create("plan")
     os.write(described, marshal.dumps(plan))  # for the same Python
     os.lseek(described, 0, os.SEEK_SET)
@@ -63,27 +66,45 @@ def _options(order: Order) -> Iterator[str]:
     yield from ("--as-pid-1", "--die-with-parent")
     if order.offline:
         yield "--unshare-net"
-    if kernel.is_admin():  # becomes another user inside
-        yield from ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-    else:
-        yield "--unshare-user"
-    devices = [step for step in order.steps if step.kind == "device"]
-    empty = [step.target for step in order.steps if step.kind == "empty"]
+    yield from _rights(order)
+    root = _ROOT if order.root else ""
+    steps = _steps(order, root)
+    devices = [step for step in steps if step.kind == "device"]
+    empty = [step.target for step in steps if step.kind == "empty"]
     made = {"/"}
-    for step in order.steps:
+    for step in steps:
         for folder in reversed(PurePosixPath(step.target).parents):
             if str(folder) not in made:  # else it makes them for its own user alone
                 made.add(str(folder))
                 yield from ("--perms", "0755", "--dir", str(folder))
         yield from () if step in devices else _option(step)
     yield from ("--ro-bind", str(_HERE), str(_HERE))
-    yield from ("--proc", "/proc", "--dev", "/dev")
-    yield from ("--perms", "1777", "--size", str(order.limits.shm_bytes), "--tmpfs", "/dev/shm")
+    yield from ("--proc", f"{root}/proc", "--dev", f"{root}/dev")
+    shared = ("--size", str(order.limits.shm_bytes), "--tmpfs", f"{root}/dev/shm")
+    yield from ("--perms", "1777", *shared)
     for step in devices:
         yield from _option(step)
-    for path in (*empty, "/dev", "/"):
+    for path in (*empty, f"{root}/dev", "/"):
         yield from ("--remount-ro", path)
     yield from ("--chdir", "/")
+
+
+def _rights(order: Order) -> Iterator[str]:
+    """Yield what the first process may do until it confines itself."""
+    if kernel.is_admin():  # becomes another user inside
+        yield from ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    else:
+        yield "--unshare-user"
+    if order.root:  # refused where the program is setuid
+        yield from ("--cap-add", "CAP_SYS_CHROOT")
+
+
+def _steps(order: Order, root: str) -> list[Step]:
+    """Return all steps in their order, those of a root of the agent's own below its place."""
+    if not order.root:
+        return list(order.steps)
+    within = [replace(step, target=f"{root}{step.target}") for step in order.steps]
+    return [*order.outside, Step("show", root, order.root), *within]
 
 
 def _option(step: Step) -> tuple[str, ...]:

@@ -51,6 +51,17 @@ def main() -> None:
     run(loaded, channel, output)
 
 
+def forbid_imports() -> None:
+    """Load what is needed later, and nothing after it: modules of an image are not ours to run."""
+    import encodings.ascii  # noqa: F401  # late on purpose: rarely needed
+    import warnings  # noqa: F401  # for os.execvpe
+
+    sys.path.clear()
+    sys.path_importer_cache.clear()
+    builtin = ("BuiltinImporter", "FrozenImporter")
+    sys.meta_path[:] = [each for each in sys.meta_path if getattr(each, "__name__", "") in builtin]
+
+
 def run(
     plan: Mapping[str, Any],
     channel: int,
@@ -89,6 +100,8 @@ class _Inside:
         self._alone = os.getpid() == 1  # every process that we can see is the agent's
 
     def live(self) -> None:
+        if self._plan["root"]:
+            _enter_root(self._plan["root"])
         wakeups = self._handle_signals()
         shared = self._open_shared()
         walls, rules = self._confine()
@@ -207,6 +220,13 @@ class _Inside:
                 os.write(self._channel, f"{ENDED} {status}\n".encode())
             if not alive or (status is not None and not asked):
                 os._exit(0)
+
+
+def _enter_root(root: str) -> None:
+    """Leave everything outside a folder behind; without capabilities there is no way back."""
+    forbid_imports()
+    os.chroot(root)
+    os.chdir("/")
 
 
 def _signal_all() -> None:

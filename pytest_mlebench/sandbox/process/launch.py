@@ -160,6 +160,7 @@ def _plan(order: Order, cgroup: Cgroup | None) -> dict[str, Any]:
     counts = order.walls != "none" and _release() >= _RELEASE_WITH_COUNTS
     return {
         "walls": [],  # whoever builds some says so
+        "root": "",  # likewise
         "required": [name for name in order.required if name != "cgroup"],
         "command": order.command,
         "environment": order.environment,

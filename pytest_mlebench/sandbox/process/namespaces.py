@@ -62,6 +62,8 @@ def _enter(order: Order) -> list[str]:
     kernel.set_host_name(HOST_NAME)
     if order.offline:
         kernel.raise_loopback()
+    if order.root:
+        inside.forbid_imports()
     _build(order)
     return walls
 
@@ -75,7 +77,11 @@ def _build(order: Order) -> None:
         Path(folder.name).mkdir()
     kernel.pivot_root(".", _OLD.name)
     os.chdir("/")
-    kernel.mount(str(_NEW), str(_NEW), flags=kernel.BIND)
+    if order.root:
+        kernel.mount(f"{_OLD}{order.root}", str(_NEW), flags=kernel.BIND | kernel.RECURSIVE)
+        _mount_empty(_folder("/dev"), 1 << 20, "755")
+    else:
+        kernel.mount(str(_NEW), str(_NEW), flags=kernel.BIND)
     for step in order.steps:
         _place(step)
     _make_devices(order.limits.shm_bytes)

@@ -30,6 +30,16 @@ class Step:
     size: int = 0
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What an agent finds around it; ``Order`` has what each means."""
+
+    environment: dict[str, str]
+    steps: tuple[Step, ...]
+    root: str = ""
+    outside: tuple[Step, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """All that a supervisor needs to know."""
@@ -42,6 +52,8 @@ class Order:
     secrets: tuple[str, ...]
     walls: Builder
     steps: tuple[Step, ...]
+    root: str = ""  # a folder that is the agent's "/"; without one the steps alone make it
+    outside: tuple[Step, ...] = ()  # beside that root: what the first process needs to begin with
     hidden: tuple[str, ...]  # for want of mounts: what must not be read
     user: int | None  # whom the agent runs as; None: as the session
     offline: bool  # no network but what we serve on the ports
@@ -60,8 +72,8 @@ class Order:
         """Return the order that ``to_dict`` wrote, even if it came by JSON."""
         names = ("command", "hidden", "secrets", "ports", "required")
         lists = {name: tuple(data[name]) for name in names}
-        steps = tuple(Step(**step) for step in data["steps"])
-        return cls(**(data | lists | {"steps": steps, "limits": Limits(**data["limits"])}))
+        steps = {name: tuple(Step(**step) for step in data[name]) for name in ("steps", "outside")}
+        return cls(**(data | lists | steps | {"limits": Limits(**data["limits"])}))
 
 
 @dataclass

@@ -29,7 +29,7 @@ from pytest_mlebench.sandbox import Ending, Job, contract_environment, require_r
 from pytest_mlebench.sandbox.collect import NotCollected, collect_after, remove_tree
 from pytest_mlebench.sandbox.hidden import hidden_folders
 from pytest_mlebench.sandbox.process import landlock
-from pytest_mlebench.sandbox.process.order import Builder, Order
+from pytest_mlebench.sandbox.process.order import Builder, Order, Surroundings
 from pytest_mlebench.sandbox.process.supervised import Supervised
 from pytest_mlebench.sandbox.process.view import view
 from pytest_mlebench.sandbox.process.walls import BUILDERS, Strength, missing, strongest
@@ -79,18 +79,13 @@ class ProcessSandbox:
         )
         found = self._strength(agent, network)
         self._check(found, network)
-        lines = [f"walls: {' '.join(found.walls) or 'none'} ({found.builder})"]
-        if lacking := _describe_missing(found, network):
-            lines.append(f"walls missing: {lacking}")
-        if found.builder == "none":
-            lines += [f"walls missing: {problem}" for problem in found.problems]
-        return tuple(lines)
+        return describe_walls(found, network)
 
     def _check(self, found: Strength, network: str) -> None:
         """Refuse walls that are not complete if they must be."""
         if self._require_walls and (lacking := _describe_missing(found, network)):
             raise WallMissing(
-                "--mle-require-walls: the process sandbox is not complete on this host "
+                f"--mle-require-walls: the {self.name} sandbox is not complete on this host "
                 f"({lacking}): {_WAY_OUT}"
             )
 
@@ -112,11 +107,11 @@ class ProcessSandbox:
         way_out = "use --mle-sandbox=docker or --mle-network=open"
         if network.startswith("allow:"):
             raise ConfigError(
-                f"the process sandbox cannot enforce --mle-network={network}: {way_out}"
+                f"the {self.name} sandbox cannot enforce --mle-network={network}: {way_out}"
             )
         if network == "none" and "net" not in self._strength(agent, network).walls:
             raise ConfigError(
-                "the process sandbox cannot enforce --mle-network=none, "
+                f"the {self.name} sandbox cannot enforce --mle-network=none, "
                 f"the kernel gives us no network namespace: {way_out}"
             )
 
@@ -144,7 +139,7 @@ class ProcessSandbox:
         ):
             url = OWN_URL if job.network == "none" else validator.listen_tcp()
             services = _serve(job)
-            with _workspace(job, url, builder) as workspace:
+            with self._workspace(job, url, builder) as workspace:
                 order = self._order(job, workspace, strength, url, services)
                 with Supervised(order, job.agent.function) as supervised:
                     serve = (validator.serve, *(service.serve for service in job.services))
@@ -183,20 +178,22 @@ class ProcessSandbox:
         services: dict[str, str],
     ) -> Order:
         builder = strength.builder
-        environment = _environment(job, workspace.home, url, walled=builder != "none") | services
         user = None if builder == "none" else user_for(workspace.home)
         if user is not None:
             require_readable(job.data)
             give(workspace.home, user)
+        found = self._surroundings(job, workspace, user, url, walled=builder != "none")
         return Order(
-            command=job.agent.command,
-            environment=environment,
+            command=self._command(job.agent),
+            environment=found.environment | services,
             home=str(workspace.home),
             log=str(job.log.resolve()),
             stats=str(job.stats.resolve()),
             secrets=tuple(job.agent.secrets()),
             walls=builder,
-            steps=view(job, workspace, user=user, path=environment["PATH"]),
+            steps=found.steps,
+            root=found.root,
+            outside=found.outside,
             hidden=tuple(map(str, hidden_folders(job.hidden))),
             user=user,
             offline=job.network == "none",
@@ -206,6 +203,52 @@ class ProcessSandbox:
             grace_seconds=self._grace,
             limits=job.limits,
         )
+
+    def _command(self, agent: Agent) -> tuple[str, ...]:
+        return agent.command
+
+    def _surroundings(
+        self, job: Job, workspace: Workspace, user: int | None, url: str, *, walled: bool
+    ) -> Surroundings:
+        """Return what the agent finds: a view of this host, and an environment."""
+        environment = _environment(job, workspace.home, url, walled=walled)
+        steps = view(job, workspace, user=user, path=environment["PATH"])
+        return Surroundings(environment, steps)
+
+    @contextmanager
+    def _workspace(self, job: Job, url: str, builder: Builder) -> Iterator[Workspace]:
+        """Lay the workspace out and take it away at the end, whatever the end is."""
+        try:
+            yield self._lay(job, url, builder)
+        finally:
+            try:
+                remove_tree(job.folder / "home")
+            except (OSError, NotCollected) as problem:
+                logger.warning("cannot remove the workspace in %s: %s", job.folder, problem)
+
+    def _lay(self, job: Job, url: str, builder: Builder) -> Workspace:
+        data: DataPlace = "mounted"
+        if builder == "none":  # a copy is safer where nothing keeps the agent from changing data
+            data = "linked" if landlock.version() else "copied"
+        return lay(job, url, data=data)
+
+
+def describe_walls(found: Strength, network: str) -> tuple[str, ...]:
+    """Return lines for the header: the walls that there are, and those that are missing."""
+    lines = [f"walls: {' '.join(found.walls) or 'none'} ({found.builder})"]
+    if lacking := _describe_missing(found, network):
+        lines.append(f"walls missing: {lacking}")
+    if found.builder == "none":
+        lines += [f"walls missing: {problem}" for problem in found.problems]
+    return tuple(lines)
+
+
+def visible_gpus(job: Job) -> dict[str, str]:
+    """Return the variable that tells CUDA of the leased GPUs, or of none."""
+    if job.gpus or job.limits.gpus == 0:
+        return {"CUDA_VISIBLE_DEVICES": ",".join(job.gpus)}
+    value = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
 
 
 def _describe_missing(found: Strength, network: str) -> str:
@@ -251,11 +294,8 @@ def _environment(job: Job, home: Path, url: str, *, walled: bool) -> dict[str, s
         "TMPDIR": "/tmp" if walled else str(home / "tmp"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",  # so that the log can be followed
+        **visible_gpus(job),
     }
-    if job.gpus or job.limits.gpus == 0:
-        environment["CUDA_VISIBLE_DEVICES"] = ",".join(job.gpus)
-    elif "CUDA_VISIBLE_DEVICES" in os.environ:
-        environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
     if os.geteuid() == 0 and not walled:  # root unpacks for other users, which it may not here
         environment["TAR_OPTIONS"] = "--no-same-owner"
     environment |= job.agent.environment()
@@ -267,18 +307,3 @@ def _environment(job: Job, home: Path, url: str, *, walled: bool) -> dict[str, s
 def _path() -> str:
     """Return a search path on which ``python`` is the one that runs us."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-
-
-@contextmanager
-def _workspace(job: Job, url: str, builder: Builder) -> Iterator[Workspace]:
-    """Lay the workspace out and take it away at the end, whatever the end is."""
-    data: DataPlace = "mounted"
-    if builder == "none":  # a copy is safer where nothing keeps the agent from changing the data
-        data = "linked" if landlock.version() else "copied"
-    try:
-        yield lay(job, url, data=data)
-    finally:
-        try:
-            remove_tree(job.folder / "home")
-        except (OSError, NotCollected) as problem:
-            logger.warning("cannot remove the workspace in %s: %s", job.folder, problem)

@@ -32,7 +32,7 @@ from pytest_mlebench.sandbox.process.python_environment import (
 from pytest_mlebench.sandbox.process.workspace import Workspace
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store")
-_KERNEL = ("sys/devices", "sys/bus", "sys/class", "sys/dev", "sys/module")
+KERNEL = ("sys/devices", "sys/bus", "sys/class", "sys/dev", "sys/module")
 
 # Settings of libraries and programs; no keys, no passwords, nothing of this host's services.
 _SETTINGS = (
@@ -95,6 +95,25 @@ def bare_view(home: Path, *, user: int | None) -> tuple[Step, ...]:
     return tuple(made.steps)
 
 
+def interpreter_view() -> tuple[Step, ...]:
+    """Return what a Python needs of this host to start, with nothing of /etc."""
+    made = _View(set())
+    made.system()
+    for path in own_environment():
+        made.show(path)
+    return tuple(made.steps)
+
+
+def hosts_file(*, host: bool = True) -> str:
+    """Return a table of host names: the agent's own, and what this *host* has in its own."""
+    return _HOSTS.format(name=HOST_NAME) + (host_text("hosts") if host else "")
+
+
+def host_text(name: str) -> str:
+    """Return a small text of this host's /etc, nothing where it is not for everybody."""
+    return _short_text(Path(os.path.realpath(f"/etc/{name}"))) or ""
+
+
 class _View:
     """Steps, gathered so that nothing is shown twice and nothing hidden at all."""
 
@@ -115,18 +134,17 @@ class _View:
         self.shown += shown
         for name in _CHANGING:
             self.setting(name)
-        hosts = _short_text(Path("/etc/hosts")) or ""
         group = os.getgid() if user is None else user
         user = os.getuid() if user is None else user
         values = {"user": user, "group": group, "home": home, "name": HOST_NAME}
         self.add("file", "/etc/passwd", _USERS.format(**values))
         self.add("file", "/etc/group", _GROUPS.format(**values))
-        self.add("file", "/etc/hosts", _HOSTS.format(**values) + hosts)
+        self.add("file", "/etc/hosts", hosts_file())
         self.add("empty", "/run", size=4096)
 
     def system(self) -> None:
         """Show programs and libraries, and what the kernel tells about the hardware."""
-        for name in (*_SYSTEM, *_KERNEL):
+        for name in (*_SYSTEM, *KERNEL):
             path = Path("/", name)
             if path.is_symlink():
                 self.add("link", str(path), str(path.readlink()))

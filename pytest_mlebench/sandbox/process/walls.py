@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.limits import demo_limits
 from pytest_mlebench.sandbox.process import bubblewrap, kernel, landlock
-from pytest_mlebench.sandbox.process.order import Builder, Order
+from pytest_mlebench.sandbox.process.order import Builder, Order, Step
 from pytest_mlebench.sandbox.process.supervised import Supervised
-from pytest_mlebench.sandbox.process.view import bare_view
+from pytest_mlebench.sandbox.process.view import bare_view, interpreter_view
 from pytest_mlebench.sandbox.process.workspace import give, user_for
 
 BUILDERS: tuple[Builder, ...] = ("bubblewrap", "namespaces", "none")  # the first that works is used
@@ -53,9 +53,16 @@ class Strength:
 
 @lru_cache(maxsize=8)
 def strongest(
-    *, offline: bool, cgroup: bool = True, builders: tuple[Builder, ...] = BUILDERS
+    *,
+    offline: bool,
+    cgroup: bool = True,
+    builders: tuple[Builder, ...] = BUILDERS,
+    root: str = "",
 ) -> Strength:
-    """Return what the first builder gives that works here, by building it around nothing."""
+    """Return what the first builder gives that works here, by building it around nothing.
+
+    With a *root*, by entering that one.
+    """
     problems = []
     for builder in builders:
         if builder == "bubblewrap" and bubblewrap.find() is None:
@@ -63,7 +70,7 @@ def strongest(
         if builder != "none" and not kernel.LINUX:
             continue
         try:
-            walls = _try(builder, offline=offline and builder != "none", cgroup=cgroup)
+            walls = _try(builder, offline=offline and builder != "none", cgroup=cgroup, root=root)
         except SandboxError as problem:
             problems.append(f"{builder}: {problem}")
         else:
@@ -94,7 +101,7 @@ def _old_landlock(version: int, others: set[str], network: str) -> str:
     return " and ".join(lacks)
 
 
-def _try(builder: Builder, *, offline: bool, cgroup: bool) -> tuple[str, ...]:
+def _try(builder: Builder, *, offline: bool, cgroup: bool, root: str) -> tuple[str, ...]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder).resolve() / "home"
         for name in ("tmp", "agent"):
@@ -102,7 +109,10 @@ def _try(builder: Builder, *, offline: bool, cgroup: bool) -> tuple[str, ...]:
         user = None if builder == "none" else user_for(home)
         if user is not None:
             give(home, user)
-        with Supervised(_order(builder, home, user, offline, cgroup), None) as supervised:
+        order = _order(builder, home, user, offline, cgroup)
+        if root:
+            order = _entering(order, root)
+        with Supervised(order, None) as supervised:
             supervised.wait_for_start()
             return supervised.wait_for_end().walls
 
@@ -123,4 +133,16 @@ def _order(builder: Builder, home: Path, user: int | None, offline: bool, cgroup
         cgroup=cgroup,
         grace_seconds=0,
         limits=demo_limits(),
+    )
+
+
+def _entering(order: Order, root: str) -> Order:
+    """Return the order with a root of the agent's own, in which there is an /home/agent."""
+    place = "/home/agent"
+    return replace(
+        order,
+        environment={"AGENT_DIR": place},
+        steps=(Step("lend", place, f"{order.home}/agent"),),
+        root=root,
+        outside=interpreter_view(),
     )

@@ -1,0 +1,180 @@
+"""The sandbox itself: what it refuses before anything runs, and what it runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_mlebench._problems import together
+from pytest_mlebench.agent import Agent
+from pytest_mlebench.errors import ConfigError, SandboxError
+from pytest_mlebench.host.leases import LeaseClaim, require
+from pytest_mlebench.limits import Limits
+from pytest_mlebench.sandbox import Ending, Job
+from pytest_mlebench.sandbox.account import AGENT_DIR
+from pytest_mlebench.sandbox.process import kernel
+from pytest_mlebench.sandbox.process.order import Builder, Surroundings
+from pytest_mlebench.sandbox.process.process_sandbox import GRACE, ProcessSandbox, describe_walls
+from pytest_mlebench.sandbox.process.walls import Strength, strongest
+from pytest_mlebench.sandbox.process.workspace import Workspace
+from pytest_mlebench.sandbox.rootless.image_cache import ImageCache, UnpackedImage
+from pytest_mlebench.sandbox.rootless.image_home import lay_image_home
+from pytest_mlebench.sandbox.rootless.image_view import surroundings
+from pytest_mlebench.sandbox.rootless.mount_points import make_mount_points
+
+BUILDERS: tuple[Builder, ...] = ("bubblewrap", "namespaces")  # without walls there is no image
+
+_NOT_ENFORCED = (
+    "not enforced without root: a quota of CPUs (an affinity instead), "
+    "the bound of the disk (watched instead), the users of the image (all files are the agent's)"
+)
+_OPEN = (
+    "the open network is this host's: the format check is at MLE_VALIDATE_URL, "
+    "not at localhost:5000"
+)
+
+
+class RootlessSandbox(ProcessSandbox):
+    """Run agents in their images as processes of this host, by whoever runs pytest."""
+
+    name = "rootless"
+
+    def __init__(
+        self,
+        *,
+        cache: Path,
+        hidden: Sequence[Path] = (),  # never part of an image that is built
+        grace_seconds: float = GRACE,
+        require_walls: bool = False,
+        builders: tuple[Builder, ...] = BUILDERS,
+        cgroup: bool = True,
+    ) -> None:
+        super().__init__(
+            grace_seconds=grace_seconds,
+            require_walls=require_walls,
+            builders=builders,
+            cgroup=cgroup,
+        )
+        self._images = ImageCache(cache, hidden)
+        self._agents: dict[tuple[str | None, Path | None], UnpackedImage] = {}
+
+    def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
+        """Raise ConfigError if the agent cannot run here; return lines for the header."""
+        without = replace(limits, gpus=0)  # what is said of GPUs is said once
+        together(
+            lambda: _require_image(agent),
+            lambda: _refuse_wishes(agent),
+            lambda: _refuse_lists(network),
+            agent.environment,
+            agent.model_keys,
+            lambda: require(LeaseClaim.of(without), self.capacity(without)),
+            lambda: require(LeaseClaim(gpus=limits.gpus), self.capacity(limits)),
+        )
+        image = self.image(agent)
+        self._command(agent)
+        found = self._strength(agent, network)
+        self._require_network(agent, network)
+        self._check(found, network)
+        lines = [f"image: {image.name} ({image.facts.digest})", *describe_walls(found, network)]
+        lines.append(_NOT_ENFORCED)
+        return (*lines, _OPEN) if network == "open" else tuple(lines)
+
+    def image_digest(self, agent: Agent) -> str:
+        """Return what identifies the content of an agent's image."""
+        known = self._agents.get((agent.image, agent.build))
+        return self._images.digest(agent) if known is None else known.facts.digest
+
+    def image(self, agent: Agent) -> UnpackedImage:
+        """Return the agent's image, ready for attempts."""
+        key = (agent.image, agent.build)
+        if key not in self._agents:  # once: an agent must not change under a session's hands
+            self._agents[key] = self._images.ensure(agent)
+        return self._agents[key]
+
+    def run(self, job: Job) -> Ending:
+        """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
+        image = self.image(job.agent)
+        ending = super().run(job)
+        details = {**ending.details, "image": image.name}
+        return replace(ending, image=image.facts.digest, details=details)
+
+    def _strength(self, agent: Agent, network: str) -> Strength:
+        return _strength(
+            self.image(agent).root,
+            offline=network == "none",
+            cgroup=self._cgroup,
+            builders=self._builders,
+        )
+
+    def _command(self, agent: Agent) -> tuple[str, ...]:
+        image = self.image(agent)
+        if chosen := agent.command or image.start:
+            return chosen
+        raise ConfigError(
+            f"agent {agent.name!r} has nothing to start: its image {image.name!r} has neither "
+            f"{AGENT_DIR}/start.sh nor a CMD, and agent.toml no command="
+        )
+
+    def _lay(self, job: Job, url: str, builder: Builder) -> Workspace:
+        return lay_image_home(job, url, self.image(job.agent))
+
+    def _surroundings(
+        self, job: Job, workspace: Workspace, user: int | None, url: str, *, walled: bool
+    ) -> Surroundings:
+        image = self.image(job.agent)
+        return surroundings(job, workspace.home, image, user=user, validate_url=url)
+
+
+def try_walls() -> Strength:
+    """Return the walls that images get on this host, by building them around an empty one."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "root"
+        root.mkdir()
+        make_mount_points(root)
+        return _strength(root, offline=False, cgroup=True, builders=BUILDERS)
+
+
+def _strength(
+    root: Path, *, offline: bool, cgroup: bool, builders: tuple[Builder, ...]
+) -> Strength:
+    try:
+        return strongest(offline=offline, cgroup=cgroup, builders=builders, root=str(root))
+    except SandboxError as problem:
+        raise ConfigError(
+            f"{problem}: install bubblewrap (apt install bubblewrap, dnf install bubblewrap), "
+            "or let users have namespaces, see SECURITY.md"
+        ) from None
+
+
+def _require_image(agent: Agent) -> None:
+    if not kernel.LINUX:
+        raise ConfigError("the rootless sandbox needs Linux: use --mle-sandbox=docker")
+    if not (agent.image or agent.build):
+        raise ConfigError(
+            f"agent {agent.name!r} has no image: give agent.toml an image=, a name or a file that "
+            "docker save -o FILE.tar has written, or use --mle-sandbox=process"
+        )
+
+
+def _refuse_wishes(agent: Agent) -> None:
+    """Refuse what only an engine can give."""
+    wishes = {
+        "runtime": agent.runtime,
+        "devices": agent.devices,
+        "privileged": agent.privileged,
+    }
+    if asked := [name for name, value in wishes.items() if value]:
+        raise ConfigError(
+            f"agent {agent.name!r} asks for {' and '.join(asked)}, which the rootless sandbox "
+            "cannot give: remove that from its agent.toml, or use --mle-sandbox=docker"
+        )
+
+
+def _refuse_lists(network: str) -> None:
+    if network.startswith("allow:"):
+        raise ConfigError(
+            f"the rootless sandbox cannot enforce --mle-network={network}: "
+            "use --mle-sandbox=docker, or --mle-network=none or open"
+        )
