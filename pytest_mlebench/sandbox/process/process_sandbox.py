@@ -40,6 +40,7 @@ PORT = 5000
 OWN_URL = f"http://localhost:{PORT}/validate"  # in a network of its own: the contract's
 GRACE = 10.0  # seconds between asking an agent to end and ending it
 
+_WITH_NETWORK = "use --mle-sandbox=docker or --mle-network=open"
 _WAY_OUT = "use --mle-sandbox=docker, or see SECURITY.md for what each wall needs"
 
 logger = logging.getLogger(__name__)
@@ -104,15 +105,17 @@ class ProcessSandbox:
             raise ConfigError(f"{problem}: {_WAY_OUT}") from None
 
     def _require_network(self, agent: Agent, network: str) -> None:
-        way_out = "use --mle-sandbox=docker or --mle-network=open"
-        if network.startswith("allow:"):
-            raise ConfigError(
-                f"the {self.name} sandbox cannot enforce --mle-network={network}: {way_out}"
-            )
+        self._refuse_lists(network)
         if network == "none" and "net" not in self._strength(agent, network).walls:
             raise ConfigError(
                 f"the {self.name} sandbox cannot enforce --mle-network=none, "
-                f"the kernel gives us no network namespace: {way_out}"
+                f"the kernel gives us no network namespace: {_WITH_NETWORK}"
+            )
+
+    def _refuse_lists(self, network: str) -> None:
+        if network.startswith("allow:"):
+            raise ConfigError(
+                f"the {self.name} sandbox cannot enforce --mle-network={network}: {_WITH_NETWORK}"
             )
 
     def claim(self, limits: Limits) -> LeaseClaim:
@@ -129,6 +132,7 @@ class ProcessSandbox:
 
     def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
+        self._refuse_lists(job.network)  # an agent of a fixture has not been seen before
         bound = job.limits.submission_bytes
         strength = self._strength(job.agent, job.network)
         self._check(strength, job.network)

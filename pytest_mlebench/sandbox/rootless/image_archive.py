@@ -87,8 +87,11 @@ class ImageArchive:
             packed = Hashed(file)
             unpacked = Hashed(self._unpacked(packed, layer))
             yield unpacked
-            unpacked.drain()
-            packed.drain()
+            try:
+                unpacked.drain()
+                packed.drain()
+            except tarfile.ReadError as problem:
+                raise self._error(f"is damaged: {layer.blob} cannot be read: {problem}") from None
         for hashed, wanted in ((packed, layer.digest), (unpacked, layer.diff_id)):
             if wanted is not None and hashed.digest != wanted:
                 raise self._error(
@@ -219,14 +222,21 @@ class Hashed:
         return f"sha256:{self._hash.hexdigest()}"
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
+        """Return the next bytes; whatever a decoder complains of is an error of the archive."""
+        try:
+            data = self._next(size)
+        except Exception as problem:  # those of zstandard have names of their own
+            raise tarfile.ReadError(str(problem) or type(problem).__name__) from None
+        self._hash.update(data)
+        return data
+
+    def _next(self, size: int) -> bytes:
         if size < 0:
             data, self._ahead = self._ahead + self._file.read(), b""
         elif self._ahead:
             data, self._ahead = self._ahead[:size], self._ahead[size:]
         else:
             data = self._file.read(size)
-        self._hash.update(data)
         return bytes(data)
 
     def peek(self, size: int) -> bytes:

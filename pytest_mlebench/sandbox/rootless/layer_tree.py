@@ -20,6 +20,8 @@ from pytest_mlebench.errors import ConfigError
 
 RESERVE_BYTES = 1 << 30  # of the disk, which an image must not take
 
+MAX_DEPTH, MAX_PATH_LENGTH = 128, 1024  # a path has 4096 bytes at most, see path_resolution(7)
+
 _WHITEOUT, _OPAQUE, _AUFS = ".wh.", ".wh..wh..opq", ".wh..wh."
 _CHUNK = 1 << 20
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError)
@@ -83,6 +85,11 @@ class LayerTree:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts:
             raise self._error(f"has a path that leads out of it: {name!r}")
+        if len(parts) > MAX_DEPTH or len(name) > MAX_PATH_LENGTH:
+            raise self._error(
+                f"has a path of {len(parts)} names and {len(name)} letters: at most {MAX_DEPTH} "
+                f"and {MAX_PATH_LENGTH} can be unpacked"
+            )
         return parts
 
     def _place(self, parts: list[str]) -> Path:

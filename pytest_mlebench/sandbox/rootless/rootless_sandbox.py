@@ -66,7 +66,7 @@ class RootlessSandbox(ProcessSandbox):
         together(
             lambda: _require_image(agent),
             lambda: _refuse_wishes(agent),
-            lambda: _refuse_lists(network),
+            lambda: self._refuse_lists(network),
             agent.environment,
             agent.model_keys,
             lambda: require(LeaseClaim.of(without), self.capacity(without)),
@@ -95,6 +95,9 @@ class RootlessSandbox(ProcessSandbox):
 
     def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
+        together(  # an agent of a fixture has not been seen before
+            lambda: _require_image(job.agent), lambda: _refuse_wishes(job.agent)
+        )
         image = self.image(job.agent)
         ending = super().run(job)
         details = {**ending.details, "image": image.name}
@@ -159,7 +162,12 @@ def _require_image(agent: Agent) -> None:
 
 
 def _refuse_wishes(agent: Agent) -> None:
-    """Refuse what only an engine can give."""
+    """Refuse what only an engine can give, and what no image can run."""
+    if agent.function is not None:
+        raise ConfigError(
+            f"agent {agent.name!r} is a Python function, which cannot run in an image: "
+            "use --mle-sandbox=process"
+        )
     wishes = {
         "runtime": agent.runtime,
         "devices": agent.devices,
@@ -169,12 +177,4 @@ def _refuse_wishes(agent: Agent) -> None:
         raise ConfigError(
             f"agent {agent.name!r} asks for {' and '.join(asked)}, which the rootless sandbox "
             "cannot give: remove that from its agent.toml, or use --mle-sandbox=docker"
-        )
-
-
-def _refuse_lists(network: str) -> None:
-    if network.startswith("allow:"):
-        raise ConfigError(
-            f"the rootless sandbox cannot enforce --mle-network={network}: "
-            "use --mle-sandbox=docker, or --mle-network=none or open"
         )

@@ -339,3 +339,8 @@ class TestPreflight:
         (tmp_path / "start.sh").chmod(0o755)
         agent = Agent("a", command=("./start.sh",), folder=tmp_path)
         assert self.preflight(agent, "none")[0].startswith("walls: users mounts pids")
+
+
+def test_a_list_of_hosts_is_refused_for_an_agent_of_a_fixture_too(place: Place) -> None:
+    with pytest.raises(ConfigError, match="the process sandbox cannot enforce --mle-network=allow"):
+        place.run(shell="true", network="allow:example.com")

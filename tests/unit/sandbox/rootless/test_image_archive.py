@@ -101,6 +101,13 @@ def test_a_layer_that_the_configuration_does_not_name_is_refused(tmp_path: Path)
         read_all(path)
 
 
+@pytest.mark.parametrize("cut", [12, 40])
+def test_a_layer_that_cannot_be_unpacked_is_refused(cut: int, tmp_path: Path) -> None:
+    write_tar(tmp_path / "b.tar", oci_files(LAYERS, pack=lambda data: gzip.compress(data)[:cut]))
+    with pytest.raises(ConfigError, match=r"is damaged: blobs/sha256/\w+ cannot be read: "):
+        read_all(tmp_path / "b.tar")
+
+
 @pytest.mark.parametrize("part", ["config", "manifest"])
 def test_a_description_with_another_digest_is_refused(part: str, tmp_path: Path) -> None:
     files = oci_files(LAYERS)

@@ -146,6 +146,10 @@ def test_devices_and_pipes_are_passed_over(root: Path) -> None:
             "has a path through a link or a file: 'l/victim'",
         ),
         ((member("h", HARD, linkname="none"),), "has a link to a file that is not there: 'none'"),
+        (
+            (file("a/" * 128 + "b"),),
+            "has a path of 129 names and 257 letters: at most 128 and 1024 can be unpacked",
+        ),
         ((file("a/.wh.."),), None),
         ((file("a/.wh."),), None),
     ],

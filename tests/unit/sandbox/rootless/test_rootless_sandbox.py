@@ -10,7 +10,7 @@ import pytest
 from docker_images import files_of_image
 from image_archives import docker_archive, layer, member
 from rootless_images import Run
-from sandbox_job import running
+from sandbox_job import Place, running
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
@@ -194,7 +194,12 @@ def test_what_it_cannot_give_is_refused_before_anything_is_unpacked(tmp_path: Pa
         preflight(tmp_path, agent, "allow:example.com")
     text = str(error.value)
     assert "agent 'tester' asks for devices and privileged, which the rootless sandbox" in text
-    assert "cannot enforce --mle-network=allow:example.com: use --mle-sandbox=docker, or" in text
+    assert "cannot enforce --mle-network=allow:example.com: use --mle-sandbox=docker or" in text
+    job = Place(tmp_path / "place").job(agent)
+    with pytest.raises(ConfigError, match="agent 'tester' asks for devices and privileged"):
+        RootlessSandbox(cache=tmp_path / "cache").run(job)
+    with pytest.raises(ConfigError, match="is a Python function, which cannot run in an image"):
+        preflight(tmp_path, Agent("function", image="/none.tar", function=print))
     with pytest.raises(ConfigError, match=r"agent 'bare' has no image: give agent\.toml an image="):
         preflight(tmp_path, Agent("bare", command=("true",)))
     assert not (tmp_path / "cache").exists()
