@@ -67,6 +67,7 @@ class RootlessSandbox(ProcessSandbox):
             lambda: _require_image(agent),
             lambda: _refuse_wishes(agent),
             lambda: self._refuse_lists(network),
+            lambda: self._look_at_archive(agent),
             agent.environment,
             agent.model_keys,
             lambda: require(LeaseClaim.of(without), self.capacity(without)),
@@ -80,6 +81,10 @@ class RootlessSandbox(ProcessSandbox):
         lines = [f"image: {image.name} ({image.facts.digest})", *describe_walls(found, network)]
         lines.append(_NOT_ENFORCED)
         return (*lines, _OPEN) if network == "open" else tuple(lines)
+
+    def _look_at_archive(self, agent: Agent) -> None:
+        if agent.image_archive is not None:
+            self._images.digest(agent)  # one that cannot be read ends here
 
     def image_digest(self, agent: Agent) -> str:
         """Return what identifies the content of an agent's image."""

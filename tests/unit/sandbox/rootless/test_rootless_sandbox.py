@@ -195,6 +195,7 @@ def test_what_it_cannot_give_is_refused_before_anything_is_unpacked(tmp_path: Pa
     text = str(error.value)
     assert "agent 'tester' asks for devices and privileged, which the rootless sandbox" in text
     assert "cannot enforce --mle-network=allow:example.com: use --mle-sandbox=docker or" in text
+    assert "the image /none.tar is not there: write it with docker save" in text
     job = Place(tmp_path / "place").job(agent)
     with pytest.raises(ConfigError, match="agent 'tester' asks for devices and privileged"):
         RootlessSandbox(cache=tmp_path / "cache").run(job)
