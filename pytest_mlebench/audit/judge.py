@@ -53,7 +53,7 @@ Say true only if the part itself shows it, and copy the passage that does.
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPart:
     """A part of a text that fits into a model."""
 
     file: str
@@ -118,7 +118,7 @@ class Judge:
             **({} if usd is None else {"usd": usd}),
         }
 
-    def _majority(self, part: Part, question: str) -> Vote:
+    def _majority(self, part: TextPart, question: str) -> Vote:
         """Ask until a verdict has the majority of all votes; without one it is undecided."""
         key = sum_of(INSTRUCTIONS, question, part.place, part.text)
         known = self.log.known(self.endpoint.model, key)
@@ -134,7 +134,7 @@ class Judge:
                 return next(vote for vote in votes if vote.verdict == verdict)
         return Vote("undecided")
 
-    def _ask(self, part: Part, question: str) -> Vote:
+    def _ask(self, part: TextPart, question: str) -> Vote:
         mark = f"EVIDENCE-{secrets.token_hex(12)}"
         messages = [
             {"role": "system", "content": INSTRUCTIONS.format(mark=mark, question=question)},
@@ -148,7 +148,7 @@ class Judge:
         return replace(_vote(answer, part), input_tokens=taken, output_tokens=given)
 
 
-def _vote(answer: dict[str, Any], part: Part) -> Vote:
+def _vote(answer: dict[str, Any], part: TextPart) -> Vote:
     """Return what an answer says; an accusation without a true quotation is discarded."""
     data = _object(answer)
     if data is None or not isinstance(data.get("violation"), bool):
@@ -186,7 +186,7 @@ def _object(answer: dict[str, Any]) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _parts(texts: Sequence[Text]) -> Iterator[Part]:
+def _parts(texts: Sequence[Text]) -> Iterator[TextPart]:
     """Cut texts into parts that fit into a model, each beginning in the end of the one before."""
     size, step = (n * LETTERS_PER_TOKEN for n in (PART_TOKENS, PART_TOKENS - OVERLAP_TOKENS))
     for text in texts:
@@ -194,7 +194,7 @@ def _parts(texts: Sequence[Text]) -> Iterator[Part]:
             cut = text.text[start : start + size]
             if part := cut.strip():
                 begin = start + cut.index(part)
-                yield Part(text.place, text.text.count("\n", 0, begin) + 1, part)
+                yield TextPart(text.place, text.text.count("\n", 0, begin) + 1, part)
 
 
 def _usd(model: str, usage: JudgeUsage) -> float | None:
