@@ -14,7 +14,7 @@ from pytest_mlebench._units import show_duration, show_usd
 from pytest_mlebench.attempts.live_spending import LiveSpending
 from pytest_mlebench.attempts.record import Conditions, Run, read_attempt
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.layout import AttemptFolder, RunFolder
+from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox.collect import SUBMISSION
@@ -83,19 +83,26 @@ class ProgressLook:
 
 
 class RunProgress:
-    """Looks at a run again and again, and reads only the records that have changed."""
+    """Looks at a run again and again, and reads only the records that have changed.
+
+    What has been graded is not even looked for again, unless its seed has a new attempt or the
+    plan or the report of the run has been written anew.
+    """
 
     def __init__(self, folder: RunFolder, expected: Collection[ItemKey]) -> None:
         self.folder = folder
         self.expected = expected
         self.began = time.time()
         self._spending = LiveSpending()
+        self.runs: list[Run] = []  # the latest attempts, as of the last look
         self._known: dict[Path, tuple[tuple[int, int], Run]] = {}
+        self._graded: dict[Path, tuple[int, Run]] = {}  # by seed: when its folder changed
+        self._written: tuple[object, ...] = ()  # of plan and report, when they were
 
     def look(self, now: float | None = None) -> ProgressLook:
         """Return how far the run is."""
         now = time.time() if now is None else now
-        runs = self._latest()
+        runs = self.runs = self._latest()
         running = [run for run in runs if run.phase in ("created", "running")]
         return ProgressLook(
             running=tuple(self._attempt(run, now) for run in running),
@@ -109,26 +116,35 @@ class RunProgress:
 
     def _latest(self) -> list[Run]:
         wanted = {(key.competition, key.seed) for key in tuple(self.expected)}
-        found = []
-        for seed in self.folder.seeds():
-            attempts = seed.attempts()
-            run = self._read(attempts[-1]) if attempts else None
-            if run is not None and (run.competition, run.seed) in wanted:
-                found.append(run)
-        return found
+        written = tuple(map(signature, (self.folder.plan, self.folder.report)))
+        if written != self._written:
+            self._graded.clear()
+            self._written = written
+        latest = (self._latest_of(seed) for seed in self.folder.seeds())
+        return [run for run in latest if run and (run.competition, run.seed) in wanted]
+
+    def _latest_of(self, seed: SeedFolder) -> Run | None:
+        changed = signature(seed.path)
+        known = self._graded.get(seed.path)
+        if known is not None and changed is not None and known[0] == changed[0]:
+            return known[1]
+        attempts = seed.attempts()
+        run = self._read(attempts[-1]) if attempts else None
+        if run is not None and run.phase == "graded" and changed is not None:
+            self._graded[seed.path] = changed[0], run
+        return run
 
     def _read(self, folder: AttemptFolder) -> Run | None:
         try:
-            facts = folder.record.stat()
-            signature = (facts.st_mtime_ns, facts.st_size)
+            now = signature(folder.record)
             known = self._known.get(folder.path)
-            if known is not None and known[0] == signature:
-                return known[1]
+            if now is None or (known is not None and known[0] == now):
+                return None if known is None or now is None else known[1]
             run = read_attempt(folder.path)
         except (OSError, ConfigError):  # it is about to be written, or is of another version
             return None
         if run is not None:
-            self._known[folder.path] = (signature, run)
+            self._known[folder.path] = (now, run)
         return run
 
     def _attempt(self, run: Run, now: float) -> AttemptProgress:
@@ -149,6 +165,15 @@ class RunProgress:
             spent="" if use is None or use.known_usd is None else show_usd(use.known_usd),
             last_line=_last(folder.log),
         )
+
+
+def signature(path: Path) -> tuple[int, int] | None:
+    """Return by what a change of a file or a folder is known; None if there is none."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size
 
 
 def time_left(runs: Sequence[Run], total: int, began: float, now: float) -> float | None:

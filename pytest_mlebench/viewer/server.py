@@ -18,9 +18,10 @@ from aiohttp import web
 
 from pytest_mlebench.errors import MlebenchError
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports.budget_curve import UNITS, budget_curve, budget_lines
-from pytest_mlebench.reports.compare import compare, comparison_lines
-from pytest_mlebench.reports.page.page import fill, page_policy, render
+from pytest_mlebench.reports.budget_curve import UNITS, budget_curve
+from pytest_mlebench.reports.compare import compare
+from pytest_mlebench.reports.page.page import fill, page_policy
+from pytest_mlebench.viewer.comparison import notes, over_budget, two_runs
 from pytest_mlebench.viewer.inside import show
 from pytest_mlebench.viewer.state import Runs, compared
 from pytest_mlebench.viewer.transcript_page import NAME as TRANSCRIPTS
@@ -30,6 +31,8 @@ ADDRESS = "127.0.0.1"
 EVENTS_EVERY = 2.0  # seconds
 MAX_WATCHERS = 32  # pages that follow a run at the same time
 MAX_COMPARED = 12  # runs
+PAIR = 2
+PAGE_DIGITS = 6
 MAX_DIGITS = 10  # of the number of a call
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -59,6 +62,7 @@ class Viewer:
         application.add_routes(
             [
                 web.get("/", self._index),
+                web.get("/events", self._list_events),
                 web.get("/compare", self._compare),
                 web.get("/run/{name}/", self._run),
                 web.get("/run/{name}/events", self._events),
@@ -92,33 +96,34 @@ class Viewer:
     async def _run(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         plan = await asyncio.to_thread(self.runs.plan, name)
-        live = await asyncio.to_thread(self.runs.live, name)
+        live = await asyncio.to_thread(self.runs.live, name, _page_number(request))
         return _page("run.html", name=name, agent=plan.agent, live=live)
 
     async def _report(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        report = await asyncio.to_thread(self.runs.report, name)
-        text = await asyncio.to_thread(render, report, self.root / name)
-        return _html(text, page_policy())
+        return _html(await asyncio.to_thread(self.runs.page, name), page_policy())
 
     async def _compare(self, request: web.Request) -> web.Response:
         names, by = request.query.getall("run", []), request.query.get("by", "")
         if not 2 <= len(set(names)) <= MAX_COMPARED:
             return _plain(f"choose from 2 to {MAX_COMPARED} runs to compare", status=400)
+        if by and by not in UNITS:
+            return _plain(f"a budget is one of {', '.join(UNITS)}", status=400)
+        if len(set(names)) > PAIR and not by:
+            text = f"more than two runs are compared over a budget: choose {', '.join(UNITS)}"
+            return _plain(text, status=400)
         return await asyncio.to_thread(self._compared, names, by)
 
     def _compared(self, names: list[str], by: str) -> web.Response:
         reports = compared(self.runs, names)
-        plot = None
-        if by or len(reports) > 2:
-            if by and by not in UNITS:
-                return _plain(f"a budget is one of {', '.join(UNITS)}", status=400)
-            curve = budget_curve(reports, by or "seeds")
-            lines, plot = budget_lines(curve), curve.plot
+        shown: dict[str, Any] = {"names": list(reports), "plot": None, "notes": []}
+        if by:
+            curve = budget_curve(reports, by)
+            shown |= {"tables": over_budget(curve), "plot": curve.plot}
         else:
-            lines = comparison_lines(compare(*reports.values()))
-        text = "\n".join(line.text for line in lines)
-        return _page("comparison.html", names=list(reports), text=text, plot=plot)
+            comparison = compare(*reports.values())
+            shown |= {"tables": two_runs(comparison), "notes": notes(comparison)}
+        return _page("comparison.html", **shown)
 
     async def _file(self, request: web.Request) -> web.Response:
         name, path = request.match_info["name"], request.match_info["path"]
@@ -145,8 +150,17 @@ class Viewer:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send how far a run is, as it changes, until it is over or nobody listens."""
-        name = request.match_info["name"]
+        name, page = request.match_info["name"], _page_number(request)
         await asyncio.to_thread(self.runs.plan, name)
+        return await self._stream(request, lambda: self.runs.live(name, page))
+
+    async def _list_events(self, request: web.Request) -> web.StreamResponse:
+        """Send the list of runs, as it changes, until nobody listens."""
+        return await self._stream(request, self.runs.list)
+
+    async def _stream(
+        self, request: web.Request, look: Callable[[], dict[str, Any]]
+    ) -> web.StreamResponse:
         if self._watchers >= MAX_WATCHERS:
             return _plain("too many pages follow runs already", status=503)
         events = {"Content-Type": "text/event-stream", "Content-Security-Policy": LOCKED}
@@ -154,19 +168,22 @@ class Viewer:
         await response.prepare(request)
         self._watchers += 1
         try:
-            await self._send_changes(response, name)
+            await self._send_changes(response, look)
         except ConnectionError:
             pass  # the page was closed
         finally:
             self._watchers -= 1
         return response
 
-    async def _send_changes(self, response: web.StreamResponse, name: str) -> None:
-        before = None
+    async def _send_changes(
+        self, response: web.StreamResponse, look: Callable[[], dict[str, Any]]
+    ) -> None:
+        before: dict[str, Any] = {}
         while True:
-            now = await asyncio.to_thread(self.runs.live, name)
+            now = await asyncio.to_thread(look)
+            changed = {key: value for key, value in now.items() if before.get(key) != value}
             # a comment between events tells us in time that nobody listens any more
-            message = ":\n\n" if now == before else f"data: {json.dumps(now)}\n\n"
+            message = f"data: {json.dumps(changed)}\n\n" if changed else ":\n\n"
             await response.write(message.encode())
             if now["over"]:
                 return
@@ -186,6 +203,12 @@ async def serve(viewer: Viewer, port: int, ready: Callable[[str], object]) -> No
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
+
+
+def _page_number(request: web.Request) -> int:
+    """Return which page of the attempts is asked for; the first one if that is unclear."""
+    text = request.query.get("page", "")
+    return int(text) if text.isdecimal() and len(text) <= PAGE_DIGITS else 1
 
 
 def _page(template: str, **values: Any) -> web.Response:

@@ -50,11 +50,11 @@ class RunningViewer:
 
 
 @contextmanager
-def serving(runs: Path) -> Iterator[RunningViewer]:
+def serving(runs: Path, *options: str) -> Iterator[RunningViewer]:
     """Start the command and yield the viewer that it serves."""
     program = "from pytest_mlebench.cli import main; raise SystemExit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-u", "-c", program, "view", str(runs), "--no-browser"],
+        [sys.executable, "-u", "-c", program, "view", str(runs), "--no-browser", *options],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -23,6 +23,7 @@ ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 200_000, 6_000, 600
 ALL_POINTS, FEWEST_POINTS = 2_700, 8  # of a curve: of all attempts together, of a single one
 MANY_ATTEMPTS, FEWEST_LINKS = 60, 4  # of more attempts so many files are linked
 PROBLEM_LETTERS = 400
+MAX_DETAILED = 600  # attempts that have everything on the page; of the others the figures
 AUDIT_MARKS = {"violation": "‡", "suspicious": "†"}
 
 
@@ -39,6 +40,7 @@ class AttemptPlace:
     points: int  # of its curves
     max_links: int  # to its files
     findings: AttemptFindings | None = None
+    is_brief: bool = False  # of so many attempts that nothing of this one is read
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def curve_points(attempts: int) -> int:
 
 def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptView:
     """Return what the page shows of an attempt."""
-    folder = traces.folder_of(result)
+    folder = None if place.is_brief else traces.folder_of(result)
     samples = [] if folder is None else read_usage(folder.stats)
     score = None if result.grade is None else result.grade.score
     word = str(result.medal) if result.medal else "no medal" if result.valid else result.status
@@ -137,11 +139,13 @@ def view_attempt(result: Result, place: AttemptPlace, letter: str) -> AttemptVie
         summary=_summary(result, word, shown, flag),
         problem=one_line(result.problem or "")[:PROBLEM_LETTERS],
         failure=result.failure or "",
-        facts=tuple(_facts(result)),
-        head=tuple(traces.first_within(result.attempt.submission_head, place.max_bytes // 4)),
+        facts=() if place.is_brief else tuple(_facts(result)),
+        head=()
+        if place.is_brief
+        else tuple(traces.first_within(result.attempt.submission_head, place.max_bytes // 4)),
         log=() if folder is None else tuple(traces.log_tail(folder, place.max_bytes)),
-        course=course(result.snapshots, result.agent_seconds),
-        milestones=tuple(_milestones(result)),
+        course=None if place.is_brief else course(result.snapshots, result.agent_seconds),
+        milestones=() if place.is_brief else tuple(_milestones(result)),
         curves=tuple(usage_curves(samples, place.points)),
         files=() if folder is None else tuple(traces.files(folder, place.folder, place.max_links)),
         findings=() if found is None else tuple(bounded(found.findings, place.max_bytes)),

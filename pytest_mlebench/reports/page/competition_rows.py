@@ -12,6 +12,7 @@ from pytest_mlebench._units import show_duration, show_score, show_size, show_to
 from pytest_mlebench.reports.cost_text import shown_usd
 from pytest_mlebench.reports.costs import Costs, costs_of
 from pytest_mlebench.reports.page.attempt_view import (
+    MAX_DETAILED,
     AttemptPlace,
     AttemptView,
     anchor_of,
@@ -92,7 +93,8 @@ class PageRow:
 def page_rows(report: Report, folder: Path | None) -> Iterator[PageRow]:
     """Yield a row for each competition of each agent, in the order of the splits."""
     taken: set[str] = set()
-    max_bytes, points = budget(len(report.results)), curve_points(len(report.results))
+    count, shown = min(len(report.results), MAX_DETAILED), 0
+    max_bytes, points = budget(count), curve_points(count)
     audited = {} if report.audit is None else {each.key: each for each in report.audit.attempts}
     for number, block in enumerate(report.blocks):
         groups: dict[str, list[Result]] = {}
@@ -111,9 +113,11 @@ def page_rows(report: Report, folder: Path | None) -> Iterator[PageRow]:
                     folder=folder,
                     max_bytes=max_bytes,
                     points=points,
-                    max_links=links(len(report.results)),
+                    max_links=links(count),
+                    is_brief=shown >= MAX_DETAILED,
                     findings=audited.get(result.key),
                 )
+                shown += 1
                 views.append(view_attempt(result, place, result_letters([result])))
             yield _row(report, group, views)
 

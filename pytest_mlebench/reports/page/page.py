@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.reports.board import board_svg, entry_of, read_board
+from pytest_mlebench.reports.page.attempt_view import MAX_DETAILED
 from pytest_mlebench.reports.page.view import filters, view_of
 from pytest_mlebench.reports.time_curve import QUOTED_HOURS, UPPER_BOUND
 
@@ -44,6 +45,7 @@ def render(report: Report, folder: Path | None = None) -> str:
         report=report,
         quoted_hours=QUOTED_HOURS,
         upper_bound=UPPER_BOUND,
+        max_detailed=MAX_DETAILED,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from command_line import complaint
 from viewers import RunningViewer, serving
 
 from pytest_mlebench.gateway.transcripts import Transcript, TranscriptLog
-from pytest_mlebench.grade import Grade
+from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.sandbox import Ending
@@ -31,7 +32,11 @@ def gold(competition: str) -> Grade:
 
 def over(folder: RunFolder, seed: int) -> None:
     ending = Ending("exited", 0, 60.0)
-    run = write_attempt(folder, DIGITS, seed, "graded", grade=gold(DIGITS), ending=ending)
+    kept = tuple(Snapshot(second, "a" * 64, 9) for second in (10.0, 20.0))
+    run = write_attempt(
+        folder, DIGITS, seed, "graded", grade=gold(DIGITS), ending=ending, snapshots=kept
+    )
+    (run.folder / "snapshots").mkdir()
     (run.folder / "run.log").write_text(f"done\n{HOSTILE}\n")
     (run.folder / "submission.csv").write_text("id,y\n")
     (run.folder / "artefacts").mkdir()
@@ -80,9 +85,40 @@ def viewer(runs: Path) -> Iterator[RunningViewer]:
 def test_all_runs_are_listed_with_progress_and_rates(viewer: RunningViewer) -> None:
     answer = viewer.get("/")
     assert answer.status == 200
-    for text in ("first", "second", "going", "1 of 2 over, 1 gold", "100.00", "mine"):
+    for text in ("first", "second", "going", 'data-events="/events"'):
         assert text in answer.text
     assert "linked" not in answer.text
+    # what took too long to read for the page comes with the events
+    events = (json.loads(event)["cards"] for event in viewer.events("/events"))
+    cards = next(cards for cards in events if all(card["rates"] for card in cards))
+    found = {card["name"]: card for card in cards}
+    assert found["going"]["progress"].startswith("1 running, 1 of 2 over, 1 gold")
+    assert found["first"]["rates"] == [["demo", "100.00"]]
+    assert {card["agent"] for card in cards} == {"mine"}
+
+
+def test_every_attempt_is_listed_with_links_to_what_it_left(viewer: RunningViewer) -> None:
+    page = viewer.get("/run/going/").text
+    for seed, state in ((0, "graded"), (1, "running")):
+        assert f'href="./{DIGITS}/seed{seed}/attempt1/run.log"' in page
+        assert f">{state}</td>" in page
+    kept = viewer.get("/run/first/").text
+    assert f'<a href="./{DIGITS}/seed0/attempt1/snapshots/">2 snapshots</a>' in kept
+    assert viewer.get(f"{ATTEMPT}/snapshots/").status == 200
+
+
+@pytest.mark.parametrize("page", ["1", "0", "7", "x", "-1", "9" * 30])
+def test_a_page_that_there_is_not_is_the_nearest_one(viewer: RunningViewer, page: str) -> None:
+    assert "seed0" in viewer.get(f"/run/first/?page={page}").text
+
+
+def test_a_port_can_be_chosen(tmp_path: Path) -> None:
+    with socket.socket() as free:  # nobody else gets it until it is closed
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serving(tmp_path, f"--port={port}") as viewer:
+        assert viewer.port == port
+        assert viewer.get("/").status == 200
 
 
 def test_a_run_has_its_report_and_the_report_its_files(viewer: RunningViewer) -> None:
@@ -172,10 +208,15 @@ def test_of_a_huge_log_the_end_is_shown(viewer: RunningViewer) -> None:
 
 def test_runs_are_compared_two_or_over_a_budget(viewer: RunningViewer) -> None:
     two = viewer.get("/compare?run=first&run=second")
-    assert "rates in percent on the 1 competitions that both have" in two.text
+    assert "Rates in percent on the 1 competitions that both have" in two.text
+    assert "95 % interval of the change in any medal" in two.text
+    assert "<pre" not in two.text
     three = viewer.get("/compare?run=first&run=second&run=going&by=seeds")
     assert "Holm" in three.text
     assert "<svg" in three.text
+    unclear = viewer.get("/compare?run=first&run=second&run=going")
+    assert unclear.status == 400
+    assert "more than two runs are compared over a budget: choose time-limit, " in unclear.text
     for path in ("/compare", "/compare?run=first", "/compare?run=first&run=second&by=x"):
         assert viewer.get(path).status == 400
     assert viewer.get("/compare?run=first&run=../secret").status == 404
