@@ -8,15 +8,18 @@
 The files are those of the golden packs, repeated under new ids, the submission in another order.
 Reading and grading alternate in one process, and the best CPU times of three are compared, which
 hold on a busy machine, too; the memory is that of a process which grades once, less what its
-imports take. The aims: 1.5 times the reading at the median of all competitions, 6 times at worst;
-4 times the files in memory. Ends with 1 if one of them is missed, but for the short form, whose
-files are too small to tell.
+imports take. Some competitions, whose metrics are by row, are also graded in the way in which one
+writes it down first (support/graded_by_hand.py), which gives the same score. The aims: 1.5 times
+the reading at the median of all competitions, 6 times at worst; no grader slower than the one
+written by hand; 4 times the files in memory. Ends with 1 if one of them is missed, but for the
+short form, whose files are too small to tell.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+from support.graded_by_hand import BY_HAND
 from support.large_files import make
 
 from pytest_mlebench import load_competition
@@ -53,29 +57,32 @@ def main() -> int:
     ids = args.ids or (graded[::SHORT_EVERY] if args.short else graded)
     rows = min(args.rows, SHORT_ROWS) if args.short else args.rows
     print(
-        f"{'competition':58} {'rows':>8} {'reading':>9} {'grading':>9} {'ratio':>6} {'memory':>6}"
+        f"{'competition':58} {'rows':>8} {'reading':>9} {'grading':>9} {'ratio':>6} {'memory':>6} "
+        f"{'by hand':>9} {'ratio':>6}"
     )
     results = [_measure(name, rows) for name in ids]
-    ratios, memories = zip(*results, strict=True)
+    ratios, memories, speeds = zip(*results, strict=True)
     median = statistics.median(ratios)
     print(f"median x{median:.2f}, worst x{max(ratios):.1f}, most memory x{max(memories):.1f}")
+    if min(speeds) < math.inf:
+        print(f"least x{min(speeds):.1f} as fast as by hand")
     is_met = median <= MEDIAN_RATIO and max(ratios) <= WORST_RATIO and max(memories) <= MEMORY_RATIO
-    return 0 if is_met or args.short else 1
+    return 0 if (is_met and min(speeds) >= 1) or args.short else 1
 
 
-def _measure(name: str, rows: int) -> tuple[float, float]:
-    """Return the time relative to reading, and the memory relative to the files."""
+def _measure(name: str, rows: int) -> tuple[float, float, float]:
+    """Return the time relative to reading, the memory to the files, and the speed to by hand."""
     with tempfile.TemporaryDirectory() as scratch:
         files = make(load_competition(name), Path(scratch), rows, shuffle=True)
-        reading, grading = _apart("time", name, scratch)
+        reading, grading, by_hand = _apart("time", name, scratch)
         (memory,) = _apart("memory", name, scratch)
         share = max(0.0, memory - SMALL_BYTES) / files.size
     print(
         f"{name:58} {files.rows:8} {reading:8.3f}s {grading:8.3f}s {grading / reading:6.2f} "
-        f"{share:6.1f}",
+        f"{share:6.1f}" + (f" {by_hand:8.3f}s {by_hand / grading:6.1f}" if by_hand else ""),
         flush=True,
     )
-    return grading / reading, share
+    return grading / reading, share, by_hand / grading if by_hand else math.inf
 
 
 def _apart(what: str, name: str, folder: str) -> list[float]:
@@ -87,13 +94,24 @@ def _apart(what: str, name: str, folder: str) -> list[float]:
 def _print_times(name: str, folder: str) -> None:
     competition, private = load_competition(name), Path(folder, "private")
     submission, answers = Path(folder, "submission.csv"), private / competition.answers
-    competition.score(submission, private)  # imports what it needs
+    score = competition.score(submission, private)  # imports what it needs
     read = pd.read_csv if answers.suffix == ".csv" else _read_lines
     reading, grading = [], []
     for _ in range(TIMES):
         reading.append(_seconds(lambda: (read(answers), pd.read_csv(submission))))
         grading.append(_seconds(lambda: competition.score(submission, private)))
-    print(json.dumps([min(reading), min(grading)]))
+    print(json.dumps([min(reading), min(grading), _by_hand(name, submission, answers, score)]))
+
+
+def _by_hand(name: str, submission: Path, answers: Path, score: float) -> float:
+    """Return the time of the straightforward grader, zero if there is none."""
+    if name not in BY_HAND:
+        return 0.0
+    scores: list[float] = []
+    seconds = _seconds(lambda: scores.append(BY_HAND[name](submission, answers)))
+    if not math.isclose(scores[0], score, rel_tol=1e-9):
+        raise SystemExit(f"{name}: {score}, but {scores[0]} by hand")
+    return seconds
 
 
 def _read_lines(path: Path) -> pd.DataFrame:

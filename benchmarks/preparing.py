@@ -31,9 +31,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from prepared_by_hand import FAMILIES, write_rides
+from support.prepared_by_hand import FAMILIES, write_rides
 
 SAMPLE_SECONDS = 0.02
 MIN_MEAN_SPEED, MIN_SPEED, MAX_MEMORY = 5.0, 2.0, 0.6  # ours to the straightforward sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.preparing import open_rows, split_indices, unpacked, write_csv
+from pytest_mlebench.preparing import open_rows, split_indices, unpacked
 
 COLUMNS = ["Id", "Title", "Body", "Tags"]
 COMMON = "javascript c# python php java"
@@ -19,7 +19,6 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     ):
         train, held_out = split_indices(len(questions), 0.1)
         questions.write(train, public / "train.csv")
-        test = questions.table(held_out)
-    write_csv(test.drop(columns="Tags"), public / "test.csv")
-    write_csv(test.assign(Tags=COMMON), public / "sample_submission.csv")
-    write_csv(test, private / "test.csv")
+        questions.write(held_out, public / "test.csv", columns=COLUMNS[:-1])
+        questions.write(held_out, public / "sample_submission.csv", assign={"Tags": COMMON})
+        questions.write(held_out, private / "test.csv")

@@ -21,6 +21,7 @@ from pytest_mlebench.archives.deflate import RAW, DeflateError, crc32, fast_zlib
 from pytest_mlebench.archives.entries import ArchiveEntry, check_entries, check_name
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, serve, started
+from pytest_mlebench.limits import host_cpus
 
 CHUNK_BYTES = 4 << 20
 MAX_WHOLE_BYTES = 256 << 10  # packed: what they can become at worst still fits into memory
@@ -64,7 +65,7 @@ def unzip(
     check_entries(archive, map(_entry, infos), target, there=there)
     _make_folders(archive, infos, target)
     members = _still_to_do(members, done or {}, target)
-    crew = jobs or os.cpu_count() or 1
+    crew = jobs or host_cpus()
     if crew == 1 or len(members) < MIN_SHARED_MEMBERS:
         _unpack(archive, target, members, check)
     else:

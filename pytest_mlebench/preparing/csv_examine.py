@@ -110,7 +110,8 @@ def _examine_plain(
     part: Part, rows: bytes, lengths: Array, texts: frozenset[str]
 ) -> PartFacts | None:
     """Examine a part without quotes, but for its long texts; none if that is not possible."""
-    ends = cell_ends(rows, lengths) if texts and b'"' not in rows else None
+    is_plain = b'"' not in rows and b"\r" not in rows
+    ends = cell_ends(rows, lengths) if texts and is_plain else None
     names = part.source.columns
     if ends is None or not 1 < len(names) == ends.shape[1]:
         return None

@@ -1,8 +1,8 @@
 """Where the rows of a large csv file are, and which of them can be copied as they are.
 
 The file is read once, some megabytes at a time, on all cores. Everything that could make a part
-mean something else than it does within the whole file (quotes within a cell, carriage returns,
-empty lines) is looked for, and such a file is not indexed.
+mean something else than it does within the whole file (quotes within a cell, carriage returns that
+end no line, empty lines) is looked for, and such a file is not indexed.
 """
 
 from __future__ import annotations

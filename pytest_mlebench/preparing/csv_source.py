@@ -18,12 +18,11 @@ from pytest_mlebench._csv import read_text
 from pytest_mlebench.preparing.csv_parts import table_text
 
 PART_BYTES = 2 << 20  # what is made of them fits into the caches of a processor
-AMBIGUOUS = (b"\r", b"\0")  # they end a line, or a cell, in some places and not in others
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-SPACES = (ord(" "), ord("\t"))  # a line of nothing else is no row
+BLANKS = tuple(b" \t\r")  # a line of nothing else is no row
 
 # Each quote opens or closes a whole cell, or is one of two within.
-_REGULAR = re.compile(rb'(?:[^"]++|(?<![^,\n])"(?:[^"]++|"")*+"(?![^,\n]))*+')
+_REGULAR = re.compile(rb'(?:[^"]++|(?<![^,\n])"(?:[^"]++|"")*+"(?![^,\r\n]))*+')
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Types = dict[str, Any]  # of columns, as read_csv takes them
@@ -91,26 +90,23 @@ def cut(source: CsvSource) -> Iterator[Part]:
 
 def row_lengths(rows: bytes) -> Array | None:
     """Return the lengths of rows, line feeds included, or none if they are not regular."""
-    if any(byte in rows for byte in AMBIGUOUS) or not _is_utf8(rows):
+    if b"\0" in rows or not _is_utf8(rows):  # a null character ends a cell, in some places
         return None
     if b'"' in rows and _REGULAR.fullmatch(rows) is None:
+        return None
+    if b"\r" in rows and not _ends_with_feeds(rows):
         return None
     ends = row_ends(rows)
     if not len(ends) or ends[-1] != len(rows):
         return None
     lengths = np.diff(ends, prepend=0).astype(np.uint32)
     first = np.frombuffer(rows, np.uint8)[ends - lengths]
-    return None if (lengths < 2).any() or np.isin(first, SPACES).any() else lengths
+    return None if (lengths < 2).any() or np.isin(first, BLANKS).any() else lengths
 
 
 def row_ends(rows: bytes) -> Array:
     """Return the positions after each line feed that is not between quotes."""
-    content = np.frombuffer(rows, np.uint8)
-    feeds = np.flatnonzero(content == ord("\n"))
-    if b'"' in rows:
-        quotes = np.flatnonzero(content == ord('"'))
-        feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
-    return feeds + 1
+    return _outside_quotes(rows, b"\n") + 1
 
 
 def cell_ends(rows: bytes, lengths: Array) -> Array | None:
@@ -137,12 +133,30 @@ def windows(content: bytes, size: int) -> Array:
     return np.ndarray((len(content),), f"V{size}", content + bytes(size), strides=(1,))
 
 
+def _outside_quotes(rows: bytes, byte: bytes) -> Array:
+    """Return the positions of a byte where it is not between quotes."""
+    content = np.frombuffer(rows, np.uint8)
+    places = np.flatnonzero(content == ord(byte))
+    if b'"' in rows:
+        quotes = np.flatnonzero(content == ord('"'))
+        places = places[np.searchsorted(quotes, places) % 2 == 0]
+    return places
+
+
+def _ends_with_feeds(rows: bytes) -> bool:
+    """Tell whether carriage returns are but before line feeds, or between quotes."""
+    returns = _outside_quotes(rows, b"\r")
+    content = np.frombuffer(rows + b" ", np.uint8)
+    return bool((content[returns + 1] == ord("\n")).all())
+
+
 def _read_header(path: Path) -> bytes | None:
     """Return the first line, or none if it is not a plain one."""
     with path.open("rb") as file:
         line = file.readline(PART_BYTES)
-    plain = line.endswith(b"\n") and line.strip() and not line.startswith(BYTE_ORDER_MARK)
-    return line if plain and b"\r" not in line and _REGULAR.fullmatch(line) else None
+    text = line.removeprefix(BYTE_ORDER_MARK)
+    is_plain = text.endswith(b"\n") and text.strip() and _ends_with_feeds(text)
+    return line if is_plain and _REGULAR.fullmatch(text) else None
 
 
 def _last_end(block: bytes, is_last: bool) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +17,7 @@ from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, ConfigErrors, DatasetError, MlebenchError
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
+from pytest_mlebench.limits import host_cpus
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store.obtain import KeepRaw, StorePlace, find_source
 from pytest_mlebench.store.progress import as_progress
@@ -303,4 +303,4 @@ class _Stoppable:
 
 def default_jobs() -> int:
     """Return how many competitions to prepare at a time unless told."""
-    return min(4, os.cpu_count() or 1)
+    return min(4, host_cpus())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
@@ -357,3 +360,12 @@ def test_a_preflight_survives_too_many_requests(
 ) -> None:
     kaggle.faults["GetCompetition"].extend([Fault(429), Fault(500), Fault(429)])
     assert len(prepare_selection(registry, NAMES, store)) == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has it")
+def test_as_many_are_prepared_at_a_time_as_this_process_may_use_cores() -> None:
+    code = (
+        "import os; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1]);"
+        "from pytest_mlebench.store.bulk import default_jobs; raise SystemExit(default_jobs())"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 1

@@ -102,8 +102,14 @@ def assert_same(path: Path, order: Any) -> type[Rows]:
         "a\n1\n2\n",
         '"a","b"\n1,2\n',
         "a,b\nü,中\n🙂,x\n",
+        "a,b\r\n1,2\r\n3,4.50\r\n",
+        "a,b\r\n" + "1,a long text here\r\n" * 9 + "2,another long text",
+        "a,b\r\n" + "1,2\r\n" * 20 + "3,4\n" * 20,
+        '"a","b"\r\n"1","two\nlines"\r\n"2","two\r\nlines, ""so"""\r\n"3","lone\rreturn"\r\n',
+        "\ufeffa,b\n1,2\n3,x\n",
+        '\ufeff"a","b"\r\n1,2\r\n3,x\r\n',
     ],
-    ids=range(15),
+    ids=range(21),
 )
 def test_regular_files_stay_on_the_disk(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text, newline="")
@@ -114,15 +120,16 @@ def test_regular_files_stay_on_the_disk(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a,b\r\n1,2\r\n",
+        "a,b\r\n1,2\r\n\r\n3,4\r\n",
         "a,b\n1,2\r3,4\n",
+        'a,b\n1,"2"\r"3",4\n',
+        "a,b\r\n1,2\r\r\n3,4\r\n",
         "a,b\n1,2\n\n3,4\n",
         "a,b\n1,2\n  \n3,4\n",
         'a,b\n1,5" pipe\n2,6" pipe\n',
         'a,b\n1,"open\n2,3\n',
         "a,b\n1,2,3\n4,5,6\n",
         "a,b\n1,2\n3,4,5\n",
-        "\ufeffa,b\n1,2\n",
         "a,b\nTrue,1\n,2\n",
         "a,b\n" + "1,2\n" * 48 + "True,2\n" * 7,  # parts of one kind each
         "a,b\n0,1,2\n1,4,5\n2,4,5\n",
@@ -131,7 +138,7 @@ def test_regular_files_stay_on_the_disk(text: str, tmp_path: Path) -> None:
         "a,b",
         "",
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_other_files_are_read_as_a_whole(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text, newline="")
@@ -153,11 +160,12 @@ def csv_texts() -> st.SearchStrategy[str]:
     rows = kinds.flatmap(lambda each: st.lists(st.tuples(*each), max_size=12))
     ending = st.sampled_from(["\n", "", "\n\n", "\r\n"])
 
-    def build(cells: list[tuple[str, ...]], end: str) -> str:
+    def build(cells: list[tuple[str, ...]], start: str, between: str, end: str) -> str:
         header = ",".join(f"c{n}" for n in range(len(cells[0]) if cells else 2))
-        return "\n".join([header, *map(",".join, cells)]) + end
+        return start + between.join([header, *map(",".join, cells)]) + end
 
-    texts = st.builds(build, rows, ending)
+    mark = st.sampled_from(["", "\ufeff"])
+    texts = st.builds(build, rows, mark, st.sampled_from(["\n", "\r\n"]), ending)
     # of "\n \r " the parser of pandas 2 makes rows until the memory is full
     return texts if pd.__version__ >= "3" else texts.filter(lambda text: "\r " not in text)
 
