@@ -18,7 +18,7 @@ class Keeping(Protocol):
     machine: str | None  # its name in hosts.toml
 
     def prepare(self, folder: SeedFolder) -> None:
-        """Bring what is known elsewhere of the attempts of a competition and seed."""
+        """Make the folder of a competition and seed, and bring what is known elsewhere of it."""
 
     def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
         """Return the folder of the next attempt, which does not exist yet."""
@@ -39,7 +39,8 @@ class HeldHere:
     machine: str | None = None
 
     def prepare(self, folder: SeedFolder) -> None:
-        """Do nothing: all that is known is in the folder."""
+        """Make the folder: all that is known is in it."""
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
         """Return the folder that comes after all that exist."""

@@ -117,7 +117,6 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
     from filelock import FileLock  # late on purpose: only when an agent runs
 
     with _writing(folder.path):
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         circumstances.keeping.prepare(folder)
         held = FileLock(folder.lock).acquire()
     with held:  # two tests may want the same attempt at the same time
@@ -193,7 +192,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances)
 
     place = circumstances.keeping.next_attempt(folder)
     with _writing(folder.path):
-        place.path.mkdir(mode=0o700, parents=True)
+        place.path.mkdir(mode=0o700)
     record = AttemptRecord(
         competition=attempt.dataset.competition.id,
         seed=attempt.seed,

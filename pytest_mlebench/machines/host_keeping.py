@@ -9,18 +9,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from pytest_mlebench._files import write_text
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.ledger import SharedAccount
-from pytest_mlebench.host.held_file import is_held
+from pytest_mlebench.host.held_file import hold, is_held
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
 from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
@@ -52,13 +51,14 @@ class HostKeeping:
         self._sent: dict[str, dict[str, int]] = {}  # by attempt: bytes of its growing files
         self._records: dict[str, str] = {}  # by attempt: the record that was sent last
         self._tended = 0.0
-        self._occupied: dict[Path, FileLock] = {}  # by seed: this worker is at work on it
+        self._occupied: dict[Path, int] = {}  # by seed: held while this worker is at work on it
         link.on_beat = self._beat
         link.on_stop = self._stop
 
     def prepare(self, folder: SeedFolder) -> None:
         """Bring the records of attempts that are over; of one without a grade, its files too."""
         if self._shared:
+            folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             for attempt in folder.attempts():
                 if not keeper.is_kept(attempt.path):
                     keeper.clear(attempt.path)
@@ -113,8 +113,10 @@ class HostKeeping:
             try:
                 record = json.loads(attempt.record.read_text(encoding="utf-8"))
             except (OSError, ValueError):
-                if not kept and not self._shared:  # it was killed while it made or removed it
-                    _remove(attempt.path)
+                if not self._shared:  # a worker was killed while it made or removed it
+                    with self._alone(attempt.path.parent) as alone:
+                        if alone and not keeper.is_kept(attempt.path):
+                            _remove(attempt.path)
                 continue
             if self._shared and not (kept and self._is_here(record)):
                 continue
@@ -145,15 +147,11 @@ class HostKeeping:
         if self._shared:
             return
         for seed in list(self._run.seeds()):
-            if self._is_others(seed):
-                continue
-            self.deliver(seed)
-            for attempt in seed.attempts():
-                done = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
-                if any(path.exists() for path in done) and not keeper.is_kept(attempt.path):
-                    _remove(attempt.path)
+            with self._alone(seed.path) as alone:
+                if alone:
+                    self._tidy(seed)
         while self._occupied:
-            self._occupied.popitem()[1].release()
+            os.close(self._occupied.popitem()[1])
         self._remove_empty()
 
     def home(self, folder: Path) -> str:
@@ -278,21 +276,40 @@ class HostKeeping:
         return attempt.path.relative_to(self._run.path).as_posix()
 
     def _occupy(self, seed: SeedFolder) -> None:
-        """Let other workers on this machine know until ``tidy`` that a seed's attempts are ours."""
-        path = _occupation(seed.path)
-        if path not in self._occupied:
-            self._occupied[path] = FileLock(path)
-            self._occupied[path].acquire()  # one whose connection is lost ends within its silence
+        """Make a seed's folder, which no other worker on this machine touches until ``tidy``."""
+        while seed.path not in self._occupied:
+            with contextlib.suppress(FileNotFoundError):  # another has just removed it, being empty
+                seed.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # one whose connection is lost may have it, and ends within its silence
+                held = hold(_occupation(seed.path), wait=True)
+                if held is not None:
+                    self._occupied[seed.path] = held
 
-    def _is_others(self, seed: SeedFolder) -> bool:
-        path = _occupation(seed.path)
-        return path not in self._occupied and is_held(path)
+    @contextlib.contextmanager
+    def _alone(self, seed: Path) -> Iterator[bool]:
+        """Tell for a block whether no other worker on this machine touches a seed's folder."""
+        held = None
+        if seed not in self._occupied:
+            with contextlib.suppress(OSError):  # another has just removed it
+                held = hold(_occupation(seed), wait=False)
+        try:
+            yield held is not None or seed in self._occupied
+        finally:
+            if held is not None:
+                os.close(held)
+
+    def _tidy(self, seed: SeedFolder) -> None:
+        self.deliver(seed)
+        for attempt in seed.attempts():
+            done = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
+            if any(path.exists() for path in done) and not keeper.is_kept(attempt.path):
+                _remove(attempt.path)
 
     def _remove_empty(self) -> None:
         """Remove the folders of a run in which nothing is left, and then its own."""
         for seed in list(self._run.seeds()):
-            if not seed.attempts() and not is_held(_occupation(seed.path)):
-                with contextlib.suppress(OSError):
+            with self._alone(seed.path) as alone, contextlib.suppress(OSError):
+                if alone and seed.path not in self._occupied and not seed.attempts():
                     seed.lock.unlink(missing_ok=True)
                     _occupation(seed.path).unlink(missing_ok=True)
                     seed.path.rmdir()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,6 +90,51 @@ def test_a_seed_that_another_worker_has_just_begun_with_stays(
     with FileLock(seed / ".busy"):
         worker.tidy()
         assert seed.is_dir()
+    worker.tidy()
+    assert not run.path.exists()
+
+
+def test_workers_make_and_remove_folders_at_the_same_time(
+    run: RunFolder, controller: Controller, worker: HostKeeping
+) -> None:
+    posting = SimpleNamespace(machine="h1", run="/controller/r", grace=60.0, session_usd=None)
+    code = textwrap.dedent(f"""
+        import sys
+        from pathlib import Path
+        from types import SimpleNamespace
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from test_host_keeping import Controller
+        from pytest_mlebench.layout import RunFolder
+        from pytest_mlebench.machines.host_keeping import HostKeeping
+        posting = SimpleNamespace(**{vars(posting)!r})
+        run = RunFolder(Path({str(run.path)!r}))
+        worker = HostKeeping(Controller(), run, posting, shared=False)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for _ in range(200):
+            worker.prepare(run.seed("demo", int(sys.argv[1])))
+            (run.path / "demo" / f"seed{{sys.argv[1]}}" / "attempt1").mkdir()
+            (run.path / "demo" / f"seed{{sys.argv[1]}}" / "attempt1").rmdir()
+            worker.tidy()
+    """)
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(3)
+    ]
+    for each in others:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    for each in others:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    assert [each.communicate(timeout=240)[1] for each in others] == ["", "", ""]
     worker.tidy()
     assert not run.path.exists()
 
