@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_mlebench.agent import Agent, AgentContext
     from pytest_mlebench.attempts.record import Run
-    from pytest_mlebench.competition import Competition, Validation
+    from pytest_mlebench.budget import Budget
+    from pytest_mlebench.competition import (
+        Checksums,
+        Competition,
+        KnownIssue,
+        MetricFacts,
+        Validation,
+    )
     from pytest_mlebench.dataset import Dataset
     from pytest_mlebench.errors import (
         ConfigError,
@@ -16,18 +23,22 @@ if TYPE_CHECKING:
         MlebenchError,
     )
     from pytest_mlebench.grade import Grade
+    from pytest_mlebench.grading.rules import Rules
     from pytest_mlebench.limits import Limits
     from pytest_mlebench.medals import Leaderboard, Medal
     from pytest_mlebench.registry import list_competitions, load_competition
     from pytest_mlebench.reports.report import Report
     from pytest_mlebench.sandbox import Ending, Job, Sandbox, Service
     from pytest_mlebench.submissions import grade_submission
+    from pytest_mlebench.upstream import Upstream
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "agent",
     "AgentContext": "agent",
+    "Budget": "budget",
+    "Checksums": "competition",
     "Competition": "competition",
     "ConfigError": "errors",
     "Dataset": "dataset",
@@ -36,14 +47,18 @@ _HOMES = {
     "InfrastructureError": "errors",
     "InvalidSubmission": "errors",
     "Job": "sandbox",
+    "KnownIssue": "competition",
     "Leaderboard": "medals",
     "Limits": "limits",
     "Medal": "medals",
+    "MetricFacts": "competition",
     "MlebenchError": "errors",
     "Report": "reports.report",
+    "Rules": "grading.rules",
     "Run": "attempts.record",
     "Sandbox": "sandbox",
     "Service": "sandbox",
+    "Upstream": "upstream",
     "Validation": "competition",
     "grade_submission": "submissions",
     "list_competitions": "registry",
@@ -53,6 +68,8 @@ _HOMES = {
 __all__ = [
     "Agent",
     "AgentContext",
+    "Budget",
+    "Checksums",
     "Competition",
     "ConfigError",
     "Dataset",
@@ -61,14 +78,18 @@ __all__ = [
     "InfrastructureError",
     "InvalidSubmission",
     "Job",
+    "KnownIssue",
     "Leaderboard",
     "Limits",
     "Medal",
+    "MetricFacts",
     "MlebenchError",
     "Report",
+    "Rules",
     "Run",
     "Sandbox",
     "Service",
+    "Upstream",
     "Validation",
     "grade_submission",
     "list_competitions",

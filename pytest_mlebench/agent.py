@@ -27,15 +27,15 @@ NETWORKS = "none, open or allow:HOST[,HOST]"
 class AgentContext:
     """What an agent written in Python is told: the contract's environment, with types."""
 
-    data: Path
+    data: Path  # the public data with description.md, read-only
     submission: Path  # the folder that is to receive submission.csv
-    logs: Path
-    code: Path
-    agent: Path
-    seed: int
+    logs: Path  # a folder for logs, which are kept
+    code: Path  # a folder for the code of the solution, which is kept
+    agent: Path  # the agent's own files
+    seed: int  # of this attempt, from 0
     time_limit: float  # seconds
-    competition: str
-    validate_url: str
+    competition: str  # its id, or a code name
+    validate_url: str  # of the format check: POST a file to it
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> AgentContext:
@@ -64,8 +64,8 @@ class AgentContext:
 class Agent:
     """What runs in the sandbox: ``command`` or ``function``, in ``image`` if it has one."""
 
-    name: str
-    version: str | None = None
+    name: str  # by which people and records know it
+    version: str | None = None  # the author's own, for records and reports
     command: tuple[str, ...] = ()  # started in AGENT_DIR; empty: what the image itself starts
     function: Callable[[AgentContext], object] | None = None  # runs in a child process
     folder: Path | None = None  # the agent's own files, seen by it as AGENT_DIR
@@ -75,15 +75,15 @@ class Agent:
     models: tuple[Upstream, ...] = ()  # reached through the gateway, which keeps their keys
     budget: Budget = field(default_factory=Budget)  # what an attempt may spend on them
     limits: Mapping[str, object] = field(default_factory=dict)  # as written in agent.toml
-    network: str | None = None
-    runtime: str | None = None
+    network: str | None = None  # none, open or allow:HOST,…; None: open
+    runtime: str | None = None  # of the container engine, such as runsc; docker only
     mounts: tuple[str, ...] = ()  # "SOURCE:TARGET[:ro]", docker only, explicit opt-in
     devices: tuple[str, ...] = ()  # docker only, explicit opt-in
     privileged: bool = False  # docker only, explicit opt-in; disclosed
     llms: tuple[str, ...] = ()  # this and the next three: the author's own word, for reports
-    url: str | None = None
-    paper: str | None = None
-    statement: str | None = None
+    url: str | None = None  # of the agent
+    paper: str | None = None  # its address
+    statement: str | None = None  # what the author declares about it
     time_variables: tuple[str, ...] = ()  # variables that get the time limit, in seconds
     notes: tuple[str, ...] = ()  # what a user should know of how its file was read
 

@@ -18,9 +18,9 @@ _EXAMPLES = "20usd, 5Mtok, 2000calls or several with commas"
 class Budget:
     """Bounds of one attempt, and of all attempts of a run together; None is no bound."""
 
-    usd: float | None = None
+    usd: float | None = None  # dollars
     tokens: int | None = None  # of the input and the output together
-    calls: int | None = None
+    calls: int | None = None  # of models
     session_usd: float | None = None  # of the whole run, over all workers
 
     def __bool__(self) -> bool:

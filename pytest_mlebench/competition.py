@@ -23,7 +23,8 @@ from pytest_mlebench.errors import (
     InvalidSubmission,
     MlebenchError,
     PreparationError,
-    did_you_mean,
+    near_names,
+    suggestion,
 )
 from pytest_mlebench.grading.metrics import METRICS
 from pytest_mlebench.grading.rules import Rules
@@ -41,9 +42,9 @@ IssueKind = Literal["leak", "broken", "checksum", "crowded", "grader", "leaderbo
 class KnownIssue:
     """Something about a competition that a reader of its medals should know."""
 
-    kind: IssueKind
-    what: str
-    certain: bool = True
+    kind: IssueKind  # what kind of issue it is
+    what: str  # one sentence
+    certain: bool = True  # False where it is only suspected
     markers: tuple[str, ...] = ()  # words by which code that uses a leak is known
 
     @property
@@ -61,24 +62,24 @@ class KnownIssue:
 class MetricFacts:
     """Which metric grades a competition, with which parameters."""
 
-    name: str
-    lower_is_better: bool
-    parameters: Mapping[str, Any]
+    name: str  # of the metric, or any text with a grade.py
+    lower_is_better: bool  # which of two scores is the better one
+    parameters: Mapping[str, Any]  # what the metric takes beside the columns
 
 
 @dataclass(frozen=True)
 class Checksums:
     """The md5 sums of the original data: the zip as downloaded, the files as prepared."""
 
-    zip: str | None
-    public: Mapping[str, str]
-    private: Mapping[str, str]
+    zip: str | None  # as downloaded
+    public: Mapping[str, str]  # by path in the public folder
+    private: Mapping[str, str]  # by path in the private folder
 
 
 class Validation(NamedTuple):
     """Whether a file has the form of a submission, and what is wrong if it has not."""
 
-    valid: bool
+    valid: bool  # by its form; a score may still be poor
     problem: str | None = None  # one sentence
 
 
@@ -86,22 +87,21 @@ class Validation(NamedTuple):
 class Competition:
     """One competition, as its folder describes it."""
 
-    id: str
-    folder: Path
-    title: str
-    complexity: Complexity
-    category: str
-    type: str
-    size_gb: float | None
-    source: Source
-    answers: str
-    sample: str
-    gold: str | None
-    metric: MetricFacts
-    rules: Rules
-    leaderboard: Leaderboard
-    checksums: Checksums | None
-    known_issues: tuple[KnownIssue, ...]
+    id: str  # its name for programs
+    folder: Path  # where its files are
+    title: str  # its name for people
+    complexity: Complexity  # the split of MLE-bench that it belongs to; custom for your own
+    category: str  # what kind of task it is
+    size_gb: float | None  # of the download
+    source: Source  # where the raw files come from
+    answers: str  # the file in the private folder
+    sample: str  # the sample submission in the public folder
+    gold: str | None  # the best submission there is, in the private folder
+    metric: MetricFacts  # how it is scored
+    rules: Rules  # what a submission must look like
+    leaderboard: Leaderboard  # the human scores
+    checksums: Checksums | None  # None: nobody has written them down
+    known_issues: tuple[KnownIssue, ...]  # what a reader of results should know
     forbidden_words: tuple[str, ...] = ()  # what the obfuscated description must not give away
 
     @property
@@ -239,7 +239,6 @@ def read_competition(folder: Path) -> Competition:
         title=facts.text("title"),
         complexity=facts.choice("complexity", get_args(Complexity)),
         category=facts.text("category"),
-        type=facts.choice("type", ("simple", "code"), "simple"),
         size_gb=facts.number("size_gb", None),
         source=facts.choice("source", get_args(Source), "kaggle"),
         answers=facts.text("answers"),
@@ -270,12 +269,18 @@ def _metric(table: Table, *, custom: bool) -> MetricFacts:
     if entry is None:
         table.refuse(
             "name",
-            f"{name!r} is not a known metric{did_you_mean(name, METRICS)}; "
+            f"{name!r} is not a known metric{_suggested(name)}; "
             f"a competition of its own kind needs a grade.py",
         )
         return MetricFacts(name, False, table.take_all())
     parameters = table.values(entry.required, entry.optional)
     return MetricFacts(name, entry.lower_is_better, parameters)
+
+
+def _suggested(metric: str) -> str:
+    """Return the metrics that may have been meant, or all there are."""
+    near = suggestion(near_names(metric, METRICS))
+    return near or f" (known: {', '.join(sorted(METRICS))})"
 
 
 def _leaderboard(

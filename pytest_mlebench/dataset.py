@@ -12,9 +12,9 @@ from pytest_mlebench.competition import Competition
 class Dataset:
     """The prepared folders of one competition in a store."""
 
-    competition: Competition
-    public: Path
-    private: Path
+    competition: Competition  # what it is the data of
+    public: Path  # what the agent sees
+    private: Path  # the answers, never for an agent
     verified: str = "unverified"  # how the files were verified: by checksum, by marker, off
     sum: str | None = None  # of the files that its marker lists
 

@@ -24,19 +24,19 @@ REQUIREMENTS = ("pass", "median", "bronze", "silver", "gold")
 class Grade:
     """The verdict on one submission."""
 
-    competition: str
+    competition: str  # its id
     score: float | None  # rounded; None when there is nothing valid to score
-    medal: Medal
-    above_median: bool
-    percentile: float | None
-    submission_exists: bool
+    medal: Medal  # what the score earns
+    above_median: bool  # strictly better than the median team
+    percentile: float | None  # share of the teams that are not better; None where it is not known
+    submission_exists: bool  # False where nothing was handed in
     problem: str | None  # why there is no score
     gold: float | None  # None: the competition has no leaderboard
-    silver: float | None
-    bronze: float | None
-    median: float | None
-    lower_is_better: bool
-    teams: int
+    silver: float | None  # this and the next two: thresholds
+    bronze: float | None  # the same
+    median: float | None  # the median team's score
+    lower_is_better: bool  # which of two scores is the better one
+    teams: int  # how many there were; 0 where it is not known
     run: str | None = None  # where the run is
 
     @classmethod

@@ -22,20 +22,20 @@ from pytest_mlebench._units import (
 class Limits:
     """What one attempt may use; the defaults are the standard limits of MLE-bench."""
 
-    time_seconds: float = 86_400
-    cpus: float = 36
-    memory_bytes: int = 440 * 10**9
-    gpus: int = 1
-    shm_bytes: int = 64 * 10**9
-    gpu_memory_bytes: int = 24 * 10**9
-    pids: int = 16_384
-    open_files: int = 1_048_576
+    time_seconds: float = 86_400  # wall clock
+    cpus: float = 36  # processors
+    memory_bytes: int = 440 * 10**9  # of all processes together, without swap
+    gpus: int = 1  # of the leased ones
+    shm_bytes: int = 64 * 10**9  # in /dev/shm
+    gpu_memory_bytes: int = 24 * 10**9  # that each GPU must have
+    pids: int = 16_384  # processes and threads at a time
+    open_files: int = 1_048_576  # at a time, of each process
     disk_bytes: int = 4095 * 2**30  # what the agent may write, wherever it writes
     files: int = 10_000_000  # and into how many files and folders
-    log_bytes: int = 1 * 10**9
-    submission_bytes: int = 10 * 10**9
-    artefact_bytes: int = 10 * 10**9
-    artefact_files: int = 10_000
+    log_bytes: int = 1 * 10**9  # kept of the output
+    submission_bytes: int = 10 * 10**9  # the largest submission that is collected
+    artefact_bytes: int = 10 * 10**9  # collected of logs and code
+    artefact_files: int = 10_000  # and in how many files
 
     @classmethod
     def from_table(cls, table: Mapping[str, object], *, where: str, base: Limits) -> Limits:

@@ -35,12 +35,12 @@ class Leaderboard:
     """
 
     teams: int  # 0 where it is not known
-    lower_is_better: bool
-    gold: float | None
-    silver: float | None
-    bronze: float | None
-    median: float | None
-    percentiles: tuple[float, ...]
+    lower_is_better: bool  # which of two scores is the better one
+    gold: float | None  # the score that just earns gold; None: there are no medals
+    silver: float | None  # the same for silver
+    bronze: float | None  # the same for bronze
+    median: float | None  # the median team's score
+    percentiles: tuple[float, ...]  # 101 scores, or none
 
     @classmethod
     def nothing(cls, *, lower_is_better: bool) -> Leaderboard:

@@ -71,12 +71,12 @@ class Upstream:
 
     name: str  # part of the gateway's path
     url: str  # without a slash at its end
-    protocol: Protocol = "openai"
+    protocol: Protocol = "openai"  # of its HTTP interface
     key: str = ""  # may refer to ${VAR}; stays outside the sandbox
     allow: tuple[str, ...] = ("*",)  # patterns of models
     variables: Variables | None = None  # None: those of the protocol's own clients
     prices: Mapping[str, Price] = field(default_factory=dict)  # by pattern, the first match wins
-    timeout_seconds: float = TIMEOUT_SECONDS
+    timeout_seconds: float = TIMEOUT_SECONDS  # of one call
 
     @property
     def environment(self) -> Variables:

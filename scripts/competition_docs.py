@@ -88,9 +88,6 @@ KEYS = (
         "downloaded by the competition's id, made by `generate` in `prepare.py`, or found in "
         "`raw/` beside this file or in the store",
     ),
-    Key(
-        "", "type", "simple | code", '"simple"', '"simple"', "whether Kaggle wanted code handed in"
-    ),
     Key("", "size_gb", "number", "none", "1.9", "the size of the download"),
     Key(
         "", "answers", "text", "", '"answers.csv"', "the file with the truth, in the private folder"
@@ -131,14 +128,6 @@ KEYS = (
     ),
     Key(
         "submission",
-        "kinds",
-        "table of texts",
-        "{}",
-        '{ level = "integer" }',
-        "the same for single targets",
-    ),
-    Key(
-        "submission",
         "range",
         "two numbers",
         "none",
@@ -168,6 +157,14 @@ KEYS = (
         '"ignore"',
         '"reject"',
         "what becomes of further columns",
+    ),
+    Key(
+        "submission.quirks",
+        "kinds",
+        "table of texts",
+        "{}",
+        '{ level = "integer" }',
+        "the `kind` of single targets",
     ),
     Key(
         "submission.quirks",

@@ -7,10 +7,12 @@ With ``--demo`` the output of ``make demo`` in FILE is put into the README.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import differences
@@ -70,6 +72,45 @@ def names() -> str:
     return "\n".join(rows) + "\n"
 
 
+def fields() -> str:
+    """Return the fields of the public classes, a table for each, in the words of their comments."""
+    parts = []
+    for name in pytest_mlebench.__all__:
+        found = documented_fields(getattr(pytest_mlebench, name))
+        if found:
+            parts += [f"### {name}", "", "| field | type | what |", "|---|---|---|"]
+            cells = ((each, kind.replace("|", "\\|"), what) for each, kind, what in found)
+            parts += [f"| `{each}` | `{kind}` | {what} |" for each, kind, what in cells]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def documented_fields(thing: object) -> list[tuple[str, str, str]]:
+    """Return name, type and comment of every field of a class that consists of fields."""
+    if not (inspect.isclass(thing) and (is_dataclass(thing) or hasattr(thing, "_fields"))):
+        return []
+    source = inspect.getsource(thing)
+    lines = source.splitlines()
+    body = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)).body
+    return [
+        (ast.unparse(node.target), ast.unparse(node.annotation), _comment(lines, node))
+        for node in body
+        if isinstance(node, ast.AnnAssign)
+    ]
+
+
+def _comment(lines: list[str], node: ast.AnnAssign) -> str:
+    """Return the comment behind a field, else the lines of comment above it."""
+    code = lines[(node.end_lineno or node.lineno) - 1]
+    _, _, behind = code[node.end_col_offset or 0 :].partition("#")
+    above: list[str] = []
+    for line in reversed(lines[: node.lineno - 1]):
+        if not line.lstrip().startswith("#"):
+            break
+        above.insert(0, line.strip("# "))
+    return behind.strip() or " ".join(above)
+
+
 def files() -> str:
     """Return the layout of a run's folder, as its module describes it."""
     text = (layout.__doc__ or "").split("\n\n", 1)[1].rstrip()
@@ -92,6 +133,7 @@ SECTIONS: dict[Path, dict[str, Callable[[], str]]] = {
         "hooks": hooks,
         "commands": commands,
         "names": names,
+        "fields": fields,
         "files": files,
     },
     DIFFERENCES: {"differences": differences.table},

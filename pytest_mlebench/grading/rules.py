@@ -30,10 +30,10 @@ KINDS = (  # of values in a column; ``values`` says what they are and how a colu
 class Rules:
     """What a submission of a competition must look like."""
 
-    id: tuple[str, ...]
-    targets: tuple[str, ...]
-    kinds: Mapping[str, str]
-    range: tuple[float, float] | None = None
+    id: tuple[str, ...]  # columns that name a row
+    targets: tuple[str, ...]  # columns that are scored
+    kinds: Mapping[str, str]  # what values a target holds, by target
+    range: tuple[float, float] | None = None  # the lowest and the highest number
     row_sum: float | None = None  # how far the sum of a row may be from one
     missing: str = "reject"  # a missing text: reject, empty (""), nan ("nan")
     extra_columns: str = "ignore"  # or reject them, or accept them if they hold zeros
@@ -57,7 +57,7 @@ class Rules:
         rules = cls(
             id=table.one_or_more("id"),
             targets=targets,
-            kinds=_kinds(table, targets),
+            kinds=_kinds(table, quirks, targets),
             range=_range(table),
             row_sum=table.number("row_sum", None),
             missing=table.choice("missing", ("reject", "empty", "nan"), "reject"),
@@ -75,9 +75,9 @@ class Rules:
         return rules
 
 
-def _kinds(table: Table, targets: tuple[str, ...]) -> dict[str, str]:
+def _kinds(table: Table, quirks: Table, targets: tuple[str, ...]) -> dict[str, str]:
     kind = table.choice("kind", KINDS, "number")
-    special = table.table("kinds", None)
+    special = quirks.table("kinds", None)
     if special is None:
         return dict.fromkeys(targets, kind)
     return {target: special.choice(target, KINDS, kind) for target in targets}

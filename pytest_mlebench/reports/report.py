@@ -45,12 +45,16 @@ def _now() -> str:
 class Report:
     """The results of a run, one per agent, competition and seed, and the disclosure."""
 
-    results: tuple[Result, ...]
-    disclosure: Disclosure = field(default_factory=Disclosure)
-    membership: Membership = field(default_factory=Membership)
+    results: tuple[Result, ...]  # one for each agent, competition and seed
+    disclosure: Disclosure = field(
+        default_factory=Disclosure
+    )  # the conditions that they came about under
+    membership: Membership = field(
+        default_factory=Membership
+    )  # which competitions are in which split
     # those that are installed; they do not travel with a report
     competitions: Mapping[str, Competition] = field(default_factory=dict, repr=False)
-    created: str = field(default_factory=_now)
+    created: str = field(default_factory=_now)  # when, in ISO 8601
     audit: Audit | None = None  # what was found suspicious, if anybody has looked
 
     @classmethod

@@ -54,10 +54,10 @@ class Service(Protocol):
 class Job:
     """One attempt to run: what the agent is given and where its traces go."""
 
-    competition: str
-    seed: int
-    agent: Agent
-    limits: Limits
+    competition: str  # its id
+    seed: int  # from 0
+    agent: Agent  # what to start
+    limits: Limits  # that it runs under
     network: str  # "none", "open" or "allow:HOST,…"
     data: Path  # the public folder of the dataset, with description.md; read-only for the agent
     instructions: str  # becomes instructions.txt
@@ -93,17 +93,19 @@ class Job:
 class Ending:
     """How an attempt ended. A sandbox that failed itself raises SandboxError instead."""
 
-    reason: Reason
-    exit_code: int | None
-    seconds: float
-    format_checks: int = 0
-    peak_memory_bytes: int | None = None
-    cpu_seconds: float | None = None
+    reason: Reason  # what ended it
+    exit_code: int | None  # the agent's own; None where it had none
+    seconds: float  # that the agent ran
+    format_checks: int = 0  # how often it asked for the format check
+    peak_memory_bytes: int | None = None  # None where nobody measured it
+    cpu_seconds: float | None = None  # the same
     image: str | None = None  # the image's digest
-    gpus: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()  # device ids that it had
     problem: str | None = None  # why nothing could be collected, e.g. a submission that is a link
     walls: tuple[str, ...] = ()  # what kept the agent in, by name, e.g. "mounts", "landlock-7"
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what else the sandbox knows, in JSON types
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ending in JSON types."""

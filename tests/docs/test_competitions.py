@@ -35,7 +35,6 @@ sample = "s.csv"
 [submission]
 id = "id"
 targets = ["y"]
-[submission.kinds]
 [submission.quirks]
 [metric]
 name = "mine"

@@ -37,6 +37,19 @@ def test_every_fixture_and_hook_is_in_the_reference() -> None:
             assert f"`{name}(" in text
 
 
+def test_every_field_of_a_public_class_is_documented() -> None:
+    import pytest_mlebench
+
+    found = {
+        n: readme.documented_fields(getattr(pytest_mlebench, n)) for n in pytest_mlebench.__all__
+    }
+    assert {"Agent", "Budget", "Competition", "Grade", "KnownIssue", "Rules"} <= {
+        name for name, fields in found.items() if fields
+    }
+    bare = [f"{n}.{field}" for n, fields in found.items() for field, _, what in fields if not what]
+    assert bare == []
+
+
 def test_the_readme_is_a_page_on_pypi() -> None:
     assert len(TEXT.splitlines()) <= 200
     links = re.findall(r"\]\(([^)\s]+)\)", TEXT)

@@ -81,6 +81,10 @@ def test_an_unknown_metric_suggests_known_ones(folder: Path) -> None:
     change(folder, 'name = "cost of wrong orders"', 'name = "rsme"')
     with pytest.raises(CompetitionFileError, match="'rsme' is not a known metric, did you mean"):
         read_competition(folder)
+    change(folder, 'name = "rsme"', 'name = "xyzzy"')
+    listed = r"'xyzzy' is not a known metric \(known: accuracy, .*, rmse, .*\); a competition of"
+    with pytest.raises(CompetitionFileError, match=listed):
+        read_competition(folder)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(folder: Path) -> None:
     assert str(caught.value).splitlines() == [
         f"{folder / 'competition.toml'}: 3 problems:",
         "  leaderboard: teams must be positive, given: 0",
-        "  submission: kynd is not a known key, did you mean 'kind' or 'kinds'?",
+        "  submission: kynd is not a known key, did you mean 'kind'?",
         "  title is missing, did you mean 'tittle'?",
     ]
 
