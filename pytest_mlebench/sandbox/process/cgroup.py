@@ -101,7 +101,7 @@ def _make(root: Path) -> Cgroup:
     """Make the folders below the group that this process is in, or beside it."""
     lines = (root / "proc/self/cgroup").read_text().split()
     ours = {name: path for _, names, path in _fields(lines) for name in names.split(",")}
-    name = f"{_PREFIX}{os.getpid()}-{process_start(os.getpid())}"
+    name = f"{_prefix()}{os.getpid()}-{process_start(os.getpid())}"
     if all(controller in ours for controller in _CONTROLLERS):
         parents = [_folder(root, controller, ours[controller]) for controller in _CONTROLLERS]
         version = 1
@@ -162,10 +162,16 @@ def _limit(group: Cgroup, memory_bytes: int, pids: int) -> None:
     _write(group.pids / "pids.max", str(pids))
 
 
+def _prefix() -> str:
+    """Return how our groups begin: numbers of processes mean nothing in another table of them."""
+    return f"{_PREFIX}{Path('/proc/self/ns/pid').stat().st_ino}-"
+
+
 def _sweep(parent: Path) -> None:
     """Remove the groups of supervisors that were killed."""
-    for folder in parent.glob(f"{_PREFIX}*-*"):
-        pid, _, started = folder.name.removeprefix(_PREFIX).partition("-")
+    prefix = _prefix()
+    for folder in parent.glob(f"{prefix}*-*"):
+        pid, _, started = folder.name.removeprefix(prefix).partition("-")
         if pid.isdecimal() and process_start(int(pid)) != started:
             _removed(folder)
 

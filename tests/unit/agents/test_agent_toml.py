@@ -101,6 +101,20 @@ def test_an_image_alone_is_an_agent(folder: Path) -> None:
     assert read_agent(write(folder, 'image = "mine:1"')).command == ()
 
 
+@pytest.mark.parametrize("image", ["image.tar", "./layout", "../image.tar"])
+def test_an_image_may_be_an_archive_beside_the_file(folder: Path, image: str) -> None:
+    (folder / "agent.toml").write_text(f'image = "{image}"\n')
+    agent = read_agent(folder / "agent.toml")
+    assert agent.image_archive == (folder / image).resolve()
+
+
+@pytest.mark.parametrize("image", ["python:3.11", "registry.example/team/agent:tar"])
+def test_an_image_with_a_name_is_no_archive(folder: Path, image: str) -> None:
+    (folder / "agent.toml").write_text(f'image = "{image}"\n')
+    agent = read_agent(folder / "agent.toml")
+    assert (agent.image, agent.image_archive) == (image, None)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -69,11 +69,16 @@ def test_a_group_is_removed_with_whoever_is_in_it(group: Cgroup) -> None:
 
 
 def test_what_a_killed_supervisor_left_is_swept_by_the_next(group: Cgroup) -> None:
-    dead = group.pids.with_name("mlebench-4194304-1")
+    table = Path("/proc/self/ns/pid").stat().st_ino
+    dead = group.pids.with_name(f"mlebench-{table}-4194304-1")
     dead.mkdir()
+    elsewhere = group.pids.with_name("mlebench-1-4194304-1")  # in another namespace of processes
+    elsewhere.mkdir()
     again = cgroup.make(memory_bytes=10**8, pids=20)
     assert again is not None
     assert not dead.exists()
+    assert elsewhere.exists(), "nobody here can tell whether its process lives"
+    elsewhere.rmdir()
     again.remove()
 
 

@@ -13,6 +13,7 @@ from rootless_images import Run
 from sandbox_job import Place, running
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import demo_limits
 from pytest_mlebench.sandbox.rootless import RootlessSandbox
@@ -234,3 +235,12 @@ def test_libraries_of_the_driver_are_found_by_the_linkers_table(tmp_path: Path) 
 """
     found = [path.name for path in driver_libraries(listing)]
     assert found == ["libnvidia-ml.so.1", "libcuda.so.1"]
+
+
+def test_doctor_tries_it_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    main(["doctor", f"--data-dir={tmp_path}", f"--runs-dir={tmp_path}"])
+    line = "ok      images without an engine (--mle-sandbox=rootless): users mounts pids"
+    assert line in capsys.readouterr().out
