@@ -178,8 +178,10 @@ def _model_apis(attempt: AttemptFiles) -> Iterator[Finding]:
 
 
 def _searches(attempt: AttemptFiles) -> Iterator[Finding]:
-    texts = (*attempt.code, *attempt.logs, *attempt.transcripts)
-    yield from _search(texts, _ANSWERS, "answers", "suspicious", "answers were searched for")
+    texts = (*attempt.code, *attempt.logs)
+    spoken = (*texts, *attempt.transcripts)
+    yield from _search(spoken, _ANSWERS, "answers", "suspicious", "answers were searched for")
+    # not in transcripts: there the description itself is repeated, and many have the word
     yield from _search(texts, _LEADERBOARD, "answers", "info", "leaderboards are mentioned")
     refused = [text for text in attempt.logs if _REFUSED.search(text.text)]
     yield from _search(

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from pytest_mlebench._plain_text import one_line
-from pytest_mlebench._units import show_duration, show_score
+from pytest_mlebench._units import show_duration, show_score, show_usd
 
 if TYPE_CHECKING:
     import pytest
@@ -92,17 +92,19 @@ class LogLines:
 
 
 def finished_text(result: Result) -> str:
-    """Return ``spooky-author-identification seed0  gold  0.16201  in 41m``."""
+    """Return ``spooky-author-identification seed0  gold  0.16201  in 41m  $4.87``."""
     word = str(result.medal) if result.medal else "no medal"
     if not result.valid:
         word = f"{result.status}: {result.failure}" if result.failure else result.status
     score = None if result.grade is None else result.grade.score
     seconds = result.agent_seconds
+    usd = None if result.model_use is None else result.model_use.known_usd
     parts = (
         f"{result.competition} seed{result.seed}",
         word,
         "" if score is None else show_score(score),
         "" if seconds is None else f"in {_about(seconds)}",
+        "" if usd is None else show_usd(usd),
     )
     return "  ".join(filter(None, parts))
 

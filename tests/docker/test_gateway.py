@@ -26,6 +26,7 @@ from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.gateway import Gateway, open_gateway
+from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine
 from pytest_mlebench.sandbox.docker.labels import PREFIX
@@ -175,10 +176,13 @@ def test_a_container_does_not_tell_the_key_and_a_killed_session_takes_its_gatewa
         os.kill(session.pid, signal.SIGKILL)
         session.wait()
     assert server.gone.wait(60)  # the upstream notices at once
-    for left in runs.rglob("*.sock"):  # a name in a folder, at which nobody listens
-        monkeypatch.chdir(left.parent)  # a path to a socket must be short
+    (left,) = {path.parent for path in runs.rglob("*") if path.is_socket()}
+    monkeypatch.chdir(left)  # a path to a socket must be short
+    for path in left.iterdir():  # names in a folder, at which nobody listens
         with socket.socket(socket.AF_UNIX) as connection, pytest.raises(ConnectionRefusedError):
-            connection.connect(left.name)
+            connection.connect(path.name)
+    attempt = AttemptFolder(left.parent)
+    assert attempt.sockets == left  # which the next session of the run removes, or `clean`
     sandbox.preflight(Agent(name="next", image=PYTHON, command=("true",)), SMALL, "none")
     assert wait_until(lambda: not engine.api.containers(all=True, filters=ours))
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docker_engines import OwnEngine
 from docker_images import BUSYBOX, ensure_clients
 from gateway_attempt import REFERENCE, VARIABLE
-from model_agents import CALLER, HEARD, SEEKER, SPENDER
+from model_agents import CALLER, HEARD, SEEKER, SPENDER, TREE_SEARCH
 from model_server import KEY, ModelServer
 from sandbox_job import wait_until
 
@@ -156,3 +158,95 @@ def test_a_session_whose_agent_calls_models_from_a_container(
         if path.is_file():
             assert KEY.encode() not in path.read_bytes(), path
         assert not path.is_socket()
+
+
+CONFIG = """
+aide:
+  start: aide/start.sh
+  dockerfile: aide/Dockerfile
+  image: {image}
+  kwargs_type: omegaconf
+  kwargs:
+    agent.steps: 3
+    agent.code.model: gpt-5
+  env_vars:
+    TIME_LIMIT_SECS: 600
+  models:
+    openai:
+      url: {url}/v1
+      key: ${{{{ secrets.{variable} }}}}
+      prices:
+        "*": {{input: 1, output: 10}}
+"""
+SOLUTION = """
+import os, shutil
+print("accuracy", {accuracy})
+{line}
+shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
+            os.environ["SUBMISSION_DIR"] + "/submission.csv")
+"""
+
+
+def _write_code(body: dict[str, Any]) -> str:
+    """Answer as a model would that breaks its first draft and improves later ones."""
+    said = body["messages"][-1]["content"]
+    if said.startswith("Debug"):
+        line, accuracy = "", 0.5
+    else:
+        line, accuracy = ("", 0.6) if said.startswith("Improve") else ("1 / 0", 0.4)
+    return f"First think.\n```python{SOLUTION.format(line=line, accuracy=accuracy)}```\nDone."
+
+
+def _review(body: dict[str, Any]) -> str:
+    said = body["messages"][0]["content"]
+    found = re.findall(r"accuracy ([\d.]+)", said)
+    is_bug = "ZeroDivisionError" in said
+    return json.dumps(
+        {"is_bug": is_bug, "summary": "seen", "metric": None if is_bug else float(found[-1])}
+    )
+
+
+def test_a_tree_search_of_the_reference_runs_unchanged_through_the_gateway(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Declared as the reference does; it backs off after errors and reviews by a function call."""
+    monkeypatch.setenv(VARIABLE, KEY)
+    folder = tmp_path / "agents" / "aide"
+    folder.mkdir(parents=True)
+    (folder / "main.py").write_text(TREE_SEARCH)
+    (folder / "start.sh").write_text('cd "$AGENT_DIR" && exec python3 main.py "$@"\n')
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    with ModelServer(reply=_write_code, tool_arguments=_review, failures=[429, 500, 503]) as server:
+        image = ensure_clients(engine.api)
+        text = CONFIG.format(image=image, url=server.url, variable=VARIABLE)
+        (folder / "config.yaml").write_text(text)
+        options = ("--mle-agent=aide", "--mle-competition=demo-digits", "--mle-run=r")
+        limits = ("--mle-cpus=1", "--mle-memory=1GB", "--mle-network=none", "--mle-budget=1usd")
+        result = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *limits],
+            cwd=tmp_path,
+            env=os.environ | {"DOCKER_HOST": engine.address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    attempt = tmp_path / "mle-runs/r/demo-digits/seed0/attempt1"
+    log = (attempt / "run.log").read_text()
+    assert result.returncode == 0, result.stdout + log
+    assert log.splitlines() == [
+        "waits after RateLimitError",
+        "waits after InternalServerError",
+        "waits after InternalServerError",
+        "best 2 0.6",
+    ]
+    journal = json.loads((attempt / "artefacts/logs/journal.json").read_text())
+    assert [(node["bug"], node["metric"]) for node in journal] == [
+        (True, None),
+        (False, 0.5),
+        (False, 0.6),
+    ]
+    (found,) = json.loads((tmp_path / "mle-runs/r/report.json").read_text())["results"]
+    spent = found["model_use"]["metered"]
+    assert (spent["calls"], spent["errors"], spent["unmetered"]) == (9, 3, 0)
+    assert found["model_use"]["tokens"] == 6 * 120
+    assert (found["outcome"], KEY in log) == ("graded", False)

@@ -151,3 +151,67 @@ for line in open("/proc/self/maps").read().splitlines():
 print("looked at", looked >> 20, "MB")
 print("own memory", places)
 """
+
+# A tree search as AIDE does it: plans with code in a fence, the code run as a program, a review by
+# a function call, debugging of what failed and improvement of what worked; and a backoff of its
+# own around calls, because its client does not repeat any.
+TREE_SEARCH = """
+import json, os, pathlib, re, subprocess, sys, time
+import openai
+options = dict(word.split("=", 1) for word in sys.argv[1:])
+client = openai.OpenAI(max_retries=0)
+REVIEW = {"type": "function", "function": {
+    "name": "submit_review", "description": "Submit a review of the output of a script.",
+    "parameters": {"type": "object", "required": ["is_bug", "summary", "metric"], "properties": {
+        "is_bug": {"type": "boolean"}, "summary": {"type": "string"},
+        "metric": {"type": ["number", "null"]}}}}}
+PASSING = (openai.RateLimitError, openai.InternalServerError, openai.APIConnectionError,
+           openai.APITimeoutError)
+
+def ask(**call):
+    for tries in range(8):
+        try:
+            return client.chat.completions.create(model=options["agent.code.model"], **call)
+        except PASSING as problem:
+            if getattr(problem, "code", None) == "insufficient_quota":
+                raise
+            print("waits after", type(problem).__name__, flush=True)
+            time.sleep(0.01 * 1.5 ** tries)
+    raise SystemExit("the model does not answer")
+
+def draft(node):
+    task = open(os.environ["DATA_DIR"] + "/description.md").read()
+    parts = [{"role": "system", "content": "You are a Kaggle grandmaster. " + task}]
+    if node is not None:
+        word = "Debug" if node["bug"] else "Improve"
+        parts.append({"role": "user", "content": word + " this:\\n" + node["code"]
+                      + "\\nIt printed:\\n" + node["output"]})
+    answer = ask(messages=parts, temperature=0.5).choices[0].message.content
+    return re.search("```python\\n(.*?)```", answer, re.DOTALL)[1]
+
+def run(code):
+    path = pathlib.Path(os.environ["CODE_DIR"], "runfile.py")
+    path.write_text(code)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+def review(code, output):
+    said = ask(messages=[{"role": "system", "content": "Review " + code + " printed " + output}],
+               tools=[REVIEW], tool_choice={"type": "function",
+                                            "function": {"name": "submit_review"}})
+    return json.loads(said.choices[0].message.tool_calls[0].function.arguments)
+
+journal, best = [], None
+for step in range(int(options["agent.steps"])):
+    parent = journal[-1] if journal and journal[-1]["bug"] else best
+    code = draft(parent)
+    output = run(code)
+    found = review(code, output)
+    node = {"step": step, "code": code, "output": output, "bug": found["is_bug"],
+            "metric": found["metric"]}
+    journal.append(node)
+    if not node["bug"] and (best is None or node["metric"] > best["metric"]):
+        best = node
+pathlib.Path(os.environ["LOGS_DIR"], "journal.json").write_text(json.dumps(journal))
+print("best", best["step"], best["metric"])
+"""

@@ -67,6 +67,8 @@ class ModelServer:
     tokens: Tokens = field(default_factory=Tokens)
     key: str = KEY
     seen: list[Seen] = field(default_factory=list)
+    failures: list[int] = field(default_factory=list)  # statuses of the calls that come first
+    tool_arguments: Callable[[Json], str] = lambda body: '{"place": "here"}'
 
     def __post_init__(self) -> None:
         self.url = ""
@@ -124,8 +126,8 @@ class ModelServer:
     async def _fault(
         self, request: web.BaseRequest, model: str, seen: Seen
     ) -> web.StreamResponse | None:
-        if model.startswith("error-"):
-            status = int(model.removeprefix("error-"))
+        if model.startswith("error-") or self.failures:
+            status = self.failures.pop(0) if self.failures else int(model.removeprefix("error-"))
             headers = {"retry-after": "0", "x-ratelimit-remaining-requests": "0"}
             content = {"error": {"message": "as you wish", "type": "test", "code": status}}
             return web.json_response(content, status=status, headers=headers)
@@ -211,7 +213,7 @@ class ModelServer:
     def _completion(self, body: Json, model: str) -> Json:
         message: Json = {"role": "assistant", "content": self.reply(body)}
         if tools := body.get("tools"):
-            call = {"name": tools[0]["function"]["name"], "arguments": '{"place": "here"}'}
+            call = {"name": tools[0]["function"]["name"], "arguments": self.tool_arguments(body)}
             message["tool_calls"] = [{"id": "call_1", "type": "function", "function": call}]
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         content = {"id": "c1", "object": "chat.completion", "created": 1, "model": model}

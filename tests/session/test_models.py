@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from gateway_attempt import CALL_USD, REFERENCE, VARIABLE
 from model_agents import COUNTING, SPENDER
 from model_server import KEY, ModelServer
 from plugin_session import Session
+from pseudo_terminal import WAITING, Terminal
 
 DIGITS = "--mle-competition=demo-digits"
 TWO = (DIGITS, "--mle-competition=demo-wine-cultivars")
@@ -113,6 +115,20 @@ def test_tokens_and_dollars_are_in_every_report(
     written = [path.read_bytes() for path in session.path.rglob("*") if path.is_file()]
     assert not [text for text in written if KEY.encode() in text]
     assert KEY not in result.stdout.str() + result.stderr.str()
+
+
+def test_spending_is_shown_while_an_agent_runs(session: Session, declare: Declared) -> None:
+    option = declare(code=COUNTING + textwrap.dedent(WAITING))
+    terminal = Terminal(session.path, option, DIGITS, "--mle-run=r", columns=160)
+    terminal.until(lambda: "$0.00079" in terminal.text)  # 3 calls, and the agent goes on
+    assert "1 running, 0 of 1 over" in terminal.text
+    terminal.release("demo-digits")
+    assert terminal.finish() == 0
+
+
+def test_lines_of_a_log_have_what_was_spent(session: Session, declare: Declared) -> None:
+    result = session.alone(declare(), DIGITS)
+    result.stdout.re_match_lines([r"1/1  demo-digits seed0  .*  in .*  \$0\.00079"])
 
 
 def test_a_budget_of_the_command_line_wins_and_the_attempt_goes_on(
