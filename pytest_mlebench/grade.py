@@ -28,7 +28,7 @@ class Grade:
     score: float | None  # rounded; None when there is nothing valid to score
     medal: Medal  # what the score earns
     above_median: bool  # strictly better than the median team
-    percentile: float | None  # share of the teams that are not better; None where it is not known
+    percentile: float | None  # percent of the teams that are worse; None where it is not known
     submission_exists: bool  # False where nothing was handed in
     problem: str | None  # why there is no score
     gold: float | None  # None: the competition has no leaderboard

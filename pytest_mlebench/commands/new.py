@@ -27,6 +27,7 @@ from pytest_mlebench.scaffolds.from_kaggle import SCORES, fetch, find_tables, un
 from pytest_mlebench.scaffolds.from_table import examine_table
 from pytest_mlebench.scaffolds.write import write_scaffold
 
+SHOWN_FILES = 3
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _FOLDER = Path("competitions")
 
@@ -130,9 +131,17 @@ def _from_kaggle(args: argparse.Namespace, folder: Path) -> Competition:
             source="kaggle" if args.name == args.from_kaggle else "local",
             leaderboard=SCORES if scores else None,
         )
-    with _whole(folder):
-        write_scaffold(folder, facts.files() | _board(scores))
-        return read_competition(folder)
+        with _whole(folder):
+            write_scaffold(folder, facts.files() | _board(scores))
+            made = _with_checksums(folder, Path(scratch))
+    if tables.left_out:
+        more = ", …" if len(tables.left_out) > SHOWN_FILES else ""
+        say(
+            f"left out: {len(tables.left_out)} further file(s) of the download, "
+            f"{', '.join(tables.left_out[:SHOWN_FILES])}{more}; "
+            f"what agents need of them is for {folder / 'prepare.py'} to copy"
+        )
+    return made
 
 
 _TO_FINISH = (

@@ -16,6 +16,7 @@ from pytest_mlebench.kaggle.client import Kaggle
 from pytest_mlebench.kaggle.download import download
 
 SCORES = "leaderboard.csv"
+TABLES = (".csv", ".csv.zip")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class KaggleTables:
     train: str  # the path of the training table in the zip
     id: str
     targets: tuple[str, ...]
+    left_out: tuple[str, ...]  # further files, which the competition does without
 
 
 def fetch(kaggle_id: str, target: Path, progress: Progress) -> list[float]:
@@ -48,33 +50,45 @@ def _number(text: str) -> float:
 
 def find_tables(archive: Path) -> KaggleTables:
     """Return the training table and what the sample submission asks for, or say what is missing."""
-    import pandas as pd  # late on purpose: heavy
-
     with zipfile.ZipFile(archive) as packed:
-        names = [name for name in packed.namelist() if name.lower().endswith(".csv")]
+        files = [info.filename for info in packed.infolist() if not info.is_dir()]
+        names = [name for name in files if name.lower().endswith(TABLES)]
         sample = next((name for name in names if "submission" in name.lower()), None)
         if sample is None:
             raise ConfigError(
                 f"{archive} has no csv file with submission in its name: make the competition "
                 "from a table with --from-csv"
             )
-        with packed.open(sample) as file:
-            key, *targets = map(str, pd.read_csv(file, nrows=1).columns)
+        key, *targets = _columns(packed, sample)
         for name in sorted(names, key=lambda name: ("train" not in name.lower(), len(name))):
-            with packed.open(name) as file:
-                columns = set(map(str, pd.read_csv(file, nrows=1).columns))
-            if name != sample and columns.issuperset(targets):
-                return KaggleTables(name, key, tuple(targets))
+            if name != sample and set(_columns(packed, name)).issuperset(targets):
+                left_out = tuple(file for file in files if file not in (name, sample))
+                return KaggleTables(name, key, tuple(targets), left_out)
     raise ConfigError(
         f"no table of {archive} has the columns {', '.join(targets[:5])} that a submission is to "
         "have: make the competition from a table with --from-csv"
     )
 
 
+def _columns(packed: zipfile.ZipFile, name: str) -> list[str]:
+    """Return the columns of a table in a zip, which may be in a zip of its own there."""
+    import pandas as pd  # late on purpose: heavy
+
+    own = "zip" if name.lower().endswith(".zip") else None
+    with packed.open(name) as file:
+        try:
+            return list(map(str, pd.read_csv(file, nrows=1, compression=own).columns))
+        except (ValueError, zipfile.BadZipFile) as error:
+            raise ConfigError(f"cannot read {name} of {packed.filename}: {error}") from None
+
+
 @contextmanager
-def unpacked_table(archive: Path, member: str, scratch: Path) -> Iterator[Path]:
-    """Yield a copy of one table of a zip, gone when the block ends."""
-    path = scratch / PurePosixPath(member).name
+def unpacked_table(archive: Path, member: str, raw: Path) -> Iterator[Path]:
+    """Yield a copy of one table of a zip, at its place in a raw tree, gone when the block ends."""
+    if PurePosixPath(member).is_absolute() or ".." in PurePosixPath(member).parts:
+        raise ConfigError(f"{archive} has a file that would be outside of it: {member}")
+    path = raw / member
+    path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(archive) as packed, packed.open(member) as source, path.open("wb") as copy:
         shutil.copyfileobj(source, copy)
     try:

@@ -126,21 +126,29 @@ def test_a_competition_that_exists_is_left_alone(
     assert "exists already and is left as it is" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("table", ["train.csv", "tables/train.csv.zip"])
 def test_kaggle_gives_data_and_leaderboard(
-    repository: Path, kaggle: KaggleServer, monkeypatch: pytest.MonkeyPatch
+    repository: Path,
+    kaggle: KaggleServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    table: str,
 ) -> None:
     monkeypatch.setenv("MLEBENCH_DATA_DIR", str(repository.parent / "data"))
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         rows = "".join(f"{i},{i % 5},{i / 10}\n" for i in range(50))
-        archive.writestr("train.csv", "PassengerId,size,level\n" + rows)
+        archive.writestr(table, _table(table, "PassengerId,size,level\n" + rows))
         archive.writestr("test.csv", "PassengerId,size\n99,1\n")
         archive.writestr("gender_submission.csv", "PassengerId,level\n99,1\n")
     kaggle.add("ships", packed.getvalue())
     kaggle.boards["ships"] = [(f"team {i}", f"{0.1 + i / 100}") for i in range(120)]
     assert made("ships", "--from-kaggle", "ships", "--metric", "mae") == 0
+    assert "left out: 1 further file(s) of the download, test.csv; what" in capsys.readouterr().out
     folder = repository / "mine" / "ships"
     competition = read_competition(folder)
+    assert competition.checksums is not None
+    assert set(competition.checksums.private) == {"answers.csv"}
     assert (competition.source, competition.rules.targets) == ("kaggle", ("level",))
     assert (competition.leaderboard.teams, competition.leaderboard.gold) == (120, 0.19)
     assert "To finish" in competition.description
@@ -152,6 +160,16 @@ def test_kaggle_gives_data_and_leaderboard(
         )
         is Medal.GOLD
     )
+
+
+def _table(name: str, text: str) -> bytes:
+    """Return a table as a download has it: as it is, or in a zip of its own."""
+    if not name.endswith(".zip"):
+        return text.encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("train.csv", text)
+    return packed.getvalue()
 
 
 @pytest.mark.parametrize(
