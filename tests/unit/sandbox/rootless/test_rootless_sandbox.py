@@ -16,7 +16,7 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import demo_limits
-from pytest_mlebench.sandbox.rootless import RootlessSandbox
+from pytest_mlebench.sandbox.rootless import RootlessSandbox, image_view
 from pytest_mlebench.sandbox.rootless.driver_libraries import driver_libraries
 
 CONTRACT = """
@@ -244,3 +244,16 @@ def test_doctor_tries_it_out(
     main(["doctor", f"--data-dir={tmp_path}", f"--runs-dir={tmp_path}"])
     line = "ok      images without an engine (--mle-sandbox=rootless): users mounts pids"
     assert line in capsys.readouterr().out
+
+
+def test_libraries_of_the_driver_are_where_programs_look_for_them(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libcuda.so.1").write_text("of this host")
+    monkeypatch.setattr(image_view, "driver_libraries", lambda: [tmp_path / "libcuda.so.1"])
+    script = "echo $LD_LIBRARY_PATH; cat $LD_LIBRARY_PATH/*; touch $LD_LIBRARY_PATH/x || echo kept"
+    assert run(script, gpus=1).log.splitlines() == [
+        "/usr/local/nvidia/lib64",
+        "of this hosttouch: /usr/local/nvidia/lib64/x: Read-only file system",
+        "kept",
+    ]
