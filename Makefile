@@ -45,7 +45,8 @@ docs: $(VENV)/.test
 old: $(OLD_VENV)/.old
 	$(OLD_VENV)/bin/pytest -n $(WORKERS) tests/golden tests/unit/test_csv.py \
 		tests/unit/preparing/test_floats.py tests/unit/preparing/test_csv_text.py \
-		tests/unit/preparing/test_csv_rows.py tests/unit/grading/test_align_sharing.py
+		tests/unit/preparing/test_csv_rows.py tests/unit/preparing/test_json_text.py \
+		tests/unit/grading/test_align_sharing.py
 
 bench: $(VENV)/.test
 	for benchmark in benchmarks/*.py; do \
@@ -75,7 +76,8 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/bin/python
 $(OLD_VENV)/.old: pyproject.toml
 	$(PYTHON) -m venv $(OLD_VENV)
 	$(OLD_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' \
-		'pandas==2.2.*' 'numpy==1.26.*' 'scikit-learn==1.4.*' 'scipy==1.11.*'
+		'pandas==2.2.*' 'numpy==1.26.*' 'scikit-learn==1.4.*' 'scipy==1.11.*' \
+		'orjson==3.10.0' 'isal==1.7.0'
 	touch $@
 
 # An environment of its own that sees the other one's packages, with all the neighbours in it.

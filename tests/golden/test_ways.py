@@ -26,8 +26,16 @@ CSV = (
     "ventilator-pressure-prediction",
 )
 OTHERS = (
+    "AI4Code",
     "billion-word-imputation",
+    "herbarium-2021-fgvc8",
     "herbarium-2022-fgvc9",
+    "iwildcam-2019-fgvc6",
+    "iwildcam-2020-fgvc7",
+    "leaf-classification",
+    "random-acts-of-pizza",
+    "spaceship-titanic",
+    "stanford-covid-vaccine",
     "statoil-iceberg-classifier-challenge",
     "the-icml-2013-whale-challenge-right-whale-redux",
     "whale-categorization-playground",

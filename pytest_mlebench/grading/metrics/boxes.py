@@ -128,15 +128,15 @@ def served(takers: Array, things: Array) -> Array:
     """
     is_wanted_twice = pd.Series(things).duplicated(keep=False).to_numpy()
     is_rival = pd.Series(takers).isin(takers[is_wanted_twice]).to_numpy()
-    found = [pd.unique(takers[~is_rival])]
+    lucky: list[int] = []
     taken: set[int] = set()
     last = -1
     for taker, thing in zip(takers[is_rival].tolist(), things[is_rival].tolist(), strict=True):
         if taker != last and thing not in taken:
             taken.add(thing)
             last = taker
-            found.append(np.array([taker]))
-    return np.concatenate(found)
+            lucky.append(taker)
+    return np.concatenate([pd.unique(takers[~is_rival]), np.array(lucky, dtype=takers.dtype)])
 
 
 def corner_iou(some: Array, others: Array) -> Array:
