@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_mlebench import __version__
@@ -13,9 +14,10 @@ from pytest_mlebench.audit.bundle import Manifest
 from pytest_mlebench.audit.claims import SHOWN, Claim, lacks_logs
 from pytest_mlebench.audit.facts import look, twins
 from pytest_mlebench.audit.quality import figures
+from pytest_mlebench.audit.regrade import in_processes
 from pytest_mlebench.reports.findings import FACTS, AttemptFindings, Audit, Finding
 
-_BY_PROGRAM = "ruff_per_100_lines"  # depends on which ruff there is
+_BY_PROGRAM = "ruff_per_100_lines"
 
 
 @dataclass
@@ -27,12 +29,28 @@ class _Comparison:
     beyond: set[str] = field(default_factory=set)  # checks that only the author can have made
 
 
-def audit_claim(attempts: list[AttemptFiles], audit: Audit | None, manifest: Manifest) -> Claim:
+@dataclass(frozen=True)
+class _Facts:
+    """What is found of an attempt now."""
+
+    findings: tuple[Finding, ...]
+    figures: dict[str, Any]
+    digest: str
+    inputs: str
+
+
+def audit_claim(
+    attempts: list[AttemptFiles], audit: Audit | None, manifest: Manifest, jobs: int = 1
+) -> Claim:
     """Compare the facts that are claimed of every attempt with those that are found now."""
-    copies = twins(attempts)
-    facts = [[*look(one), *filter(None, (copies.get(n),))] for n, one in enumerate(attempts)]
+    try:
+        facts = list(in_processes(_facts_of, attempts, jobs))
+    except BrokenProcessPool:
+        return Claim("audit", "unchecked", "the process that looked for facts was killed")
+    for number, copy in twins(attempts).items():
+        facts[number] = replace(facts[number], findings=(*facts[number].findings, copy))
     if audit is None:
-        worst = [f.what for found in facts for f in found if f.level == "violation"]
+        worst = [f.what for found in facts for f in found.findings if f.level == "violation"]
         here = f", found here: {worst[0]}" if worst else ""
         return Claim("audit", "unchecked", f"the run was not audited{here}")
     known = {each.key: each for each in audit.attempts}
@@ -41,6 +59,11 @@ def audit_claim(attempts: list[AttemptFiles], audit: Audit | None, manifest: Man
         _compare(attempt, known.pop(attempt.result.key, None), found, manifest, done)
     done.wrong += [f"{each.name}: there is no such attempt" for each in known.values()]
     return _claim(done, audit)
+
+
+def _facts_of(attempt: AttemptFiles) -> _Facts:
+    shown = figures(attempt, ruff=False)  # whose figure depends on which ruff there is
+    return _Facts(tuple(look(attempt)), shown, attempt.digest, facts_inputs(attempt))
 
 
 def _claim(done: _Comparison, audit: Audit) -> Claim:
@@ -57,11 +80,12 @@ def _claim(done: _Comparison, audit: Audit) -> Claim:
 def _compare(
     attempt: AttemptFiles,
     claimed: AttemptFindings | None,
-    found: list[Finding],
+    now: _Facts,
     manifest: Manifest,
     done: _Comparison,
 ) -> None:
     name = f"{attempt.result.competition} seed {attempt.result.seed}"
+    found = list(now.findings)
     facts = None if claimed is None else claimed.check(FACTS)
     if claimed is None or facts is None:
         worst = [finding.what for finding in found if finding.level == "violation"]
@@ -77,10 +101,10 @@ def _compare(
     wrong = [f"{name}: not claimed: {finding.what}" for finding in more]
     other = [f"{name}: not found: {finding.what}" for finding in less]
     if not doubts:
-        other += _other_figures(name, attempt, claimed)
-        if claimed.digest != attempt.digest:
+        other += _other_figures(name, now.figures, claimed)
+        if claimed.digest != now.digest:
             other.append(f"{name}: other files were audited")
-        elif facts.inputs != facts_inputs(attempt):
+        elif facts.inputs != now.inputs:
             doubts = [f"{name}: audited beside other data than those here"]
     if manifest.plugin_version != __version__:
         done.unknown += [*wrong, *other]
@@ -111,8 +135,7 @@ def _plain(finding: Finding) -> str:
     return json.dumps(finding.to_dict(), sort_keys=True)
 
 
-def _other_figures(name: str, attempt: AttemptFiles, claimed: AttemptFindings) -> list[str]:
-    mine: dict[str, Any] = figures(attempt, ruff=False)
+def _other_figures(name: str, mine: dict[str, Any], claimed: AttemptFindings) -> list[str]:
     theirs = {key: value for key, value in claimed.figures.items() if key != _BY_PROGRAM}
     wrong = [key for key in dict.fromkeys((*mine, *theirs)) if mine.get(key) != theirs.get(key)]
     return [f"{name}: other figures: {', '.join(wrong)}"] if wrong else []

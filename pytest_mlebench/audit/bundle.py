@@ -6,7 +6,8 @@
     disclosure.md       the same for people
     run/…               the plan, records, submissions, snapshots, code and logs of the run
 
-Secrets were masked when the sandbox collected these files. Nothing is followed out of the run.
+Secrets were masked when the sandbox collected code and logs; submissions are as they were handed
+in. Nothing is followed out of the run.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def _literal_labels(attempt: AttemptFiles) -> Iterator[Finding]:
     ids = _test_ids(attempt)
     if len(ids) < MIN_IDS:
         return
-    pattern = _NUMBERED if all(each.isdigit() for each in ids) else _TOKEN
+    pattern = _NUMBERED if _are_numbers(ids) else _TOKEN
     for text in attempt.code:
         hits = ids.intersection(pattern.findall(text.text))
         share = len(hits) / len(ids)
@@ -147,6 +147,11 @@ def _literal_labels(attempt: AttemptFiles) -> Iterator[Finding]:
         what = f"{text.place} has {len(hits)} of {len(ids)} test ids literally ({share:.0%})"
         shown = next(iter(sorted(hits)))
         yield Finding("labels", level, what, tuple(_quotes(text, re.compile(re.escape(shown)))[:1]))
+
+
+@lru_cache(maxsize=4)
+def _are_numbers(ids: frozenset[str]) -> bool:
+    return all(each.isdigit() for each in ids)
 
 
 def _test_ids(attempt: AttemptFiles) -> frozenset[str]:

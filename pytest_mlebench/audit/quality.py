@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ RULES = "E4,E7,E9,F,B,SIM,UP"  # errors, unused names, likely bugs, needless cod
 RUFF_SECONDS = 30
 
 _NAMED = re.compile(r"submission", re.IGNORECASE)  # submission.csv, $SUBMISSION_DIR
-_WRITTEN = re.compile(r"write[._]?csv|fwrite|CSV\.write|to_csv|>\s*\S*submission")
+_WRITTEN = re.compile(r"write|open|to_csv|savetxt|copy|move|tofile|>\s*\S*submission")
 _MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)  # of a notebook's cells
 _WRITERS = {
     *("to_csv", "write_csv", "savetxt", "writerow", "writerows", "write", "writelines"),
@@ -27,20 +28,31 @@ _WRITERS = {
 }
 
 
+@dataclass
+class _Seen:
+    """What a walk through code has met so far."""
+
+    functions: int = 0
+    documented: int = 0
+    names_submission: bool = False
+    writes_file: bool = False
+
+
 def figures(attempt: AttemptFiles, *, ruff: bool = True) -> dict[str, Any]:
     """Return size, style, comments and completeness of the code that was kept."""
     python = [text for text in attempt.code if text.place.endswith((".py", ".ipynb"))]
     lines = sum(_lines(text.text) for text in attempt.code)
-    documented, functions = _docstrings(python)
+    seen = _walk(attempt.code)
     findings = _ruff(python) if lines and ruff else None
     found = {
         "files": len(attempt.code),
         "lines": lines,
         "ruff_per_100_lines": None if findings is None else round(100 * findings / lines, 2),
-        "functions": functions,
-        "docstrings": round(documented / functions, 3) if functions else None,
+        "functions": seen.functions,
+        "docstrings": round(seen.documented / seen.functions, 3) if seen.functions else None,
         "readme": any(Path(name).stem.lower() == "readme" for name in attempt.code_files),
-        "writes_submission": _writes_submission(attempt.code),
+        # whether it can have written what was graded
+        "writes_submission": seen.names_submission and seen.writes_file,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -49,16 +61,44 @@ def _lines(text: str) -> int:
     return sum(bool(line.strip()) for line in text.splitlines())
 
 
-def _docstrings(texts: Iterable[Text]) -> tuple[int, int]:
-    """Return how many functions have a docstring, and how many there are."""
-    documented = functions = 0
+def _walk(texts: Iterable[Text]) -> _Seen:
+    """Go through all code; what is no Python is searched for words."""
+    seen = _Seen()
     for text in texts:
-        tree = _parsed(text.text)
-        for node in () if tree is None else ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                functions += 1
-                documented += ast.get_docstring(node) is not None
-    return documented, functions
+        tree = _parsed(text.text) if text.place.endswith((".py", ".ipynb")) else None
+        named, written = _NAMED.search(text.text), _WRITTEN.search(text.text)
+        if tree is None:
+            seen.names_submission |= named is not None
+            seen.writes_file |= written is not None
+            continue
+        for function in _functions(tree):
+            seen.functions += 1
+            seen.documented += ast.get_docstring(function) is not None
+        # every expression is looked at only where the words alone leave it open
+        if (named and not seen.names_submission) or (written and not seen.writes_file):
+            _look_into(tree, seen)
+    return seen
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions of a module, by its statements alone: they are a fraction of it."""
+    rest: list[ast.AST] = [tree]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            rest += inner if isinstance(inner, list) else ()
+
+
+def _look_into(tree: ast.Module, seen: _Seen) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and _NAMED.search(node.value):
+                seen.names_submission = True
+        elif isinstance(node, ast.Call):
+            seen.writes_file = seen.writes_file or _is_writing(node)
 
 
 def _ruff(texts: list[Text]) -> int | None:
@@ -80,22 +120,6 @@ def _ruff(texts: list[Text]) -> int | None:
             return len(json.loads(done.stdout))
         except (OSError, ValueError, subprocess.TimeoutExpired):
             return None
-
-
-def _writes_submission(texts: Iterable[Text]) -> bool:
-    """Tell whether the code that was kept both names a submission and writes some file."""
-    names = writes = False
-    for text in texts:
-        tree = _parsed(text.text)
-        if tree is None:  # a script of another language, or broken
-            names = names or _NAMED.search(text.text) is not None
-            writes = writes or _WRITTEN.search(text.text) is not None
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                names = names or _NAMED.search(node.value) is not None
-            writes = writes or (isinstance(node, ast.Call) and _is_writing(node))
-    return names and writes
 
 
 def _parsed(text: str) -> ast.Module | None:

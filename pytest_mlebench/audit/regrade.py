@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_mlebench import __version__
 from pytest_mlebench.dataset import Dataset
@@ -21,6 +21,10 @@ from pytest_mlebench.registry import Registry
 
 if TYPE_CHECKING:
     from pytest_mlebench.grade import Scorer
+
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,15 @@ def _all(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
     except BrokenProcessPool:
         for task in list(rest.values()):
             yield _alone(task)
+
+
+def in_processes(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[R]:
+    """Do some work in several processes, in order; BrokenProcessPool if one of them is killed."""
+    if min(jobs, len(tasks)) <= 1:
+        yield from map(work, tasks)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        yield from pool.map(work, tasks)
 
 
 def _pooled(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:

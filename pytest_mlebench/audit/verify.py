@@ -149,9 +149,8 @@ def _of_run(request: Request, folder: Path, manifest: Manifest) -> Iterator[Clai
     anew = replace(found, results=tuple(with_grade(result, graded) for result in found.results))
     yield rates_claim(raw, anew)
     yield conditions_claim(raw, anew)
-    yield audit_claim(
-        files_of(found.results, request.registry, request.store), found.audit, manifest
-    )
+    attempts = files_of(found.results, request.registry, request.store)
+    yield audit_claim(attempts, found.audit, manifest, request.jobs)
 
 
 def _signature(request: Request, folder: Path) -> Claim:

@@ -1,7 +1,8 @@
 """Pack a run into one zip that anybody can verify: pytest-mlebench verify FILE.zip.
 
 It holds the plan, records, submissions, snapshots, code and logs of every attempt, the report and a
-manifest with the sha256 sum of each file. Secrets were masked when the files were collected.
+manifest with the sha256 sum of each file. Secrets were masked when code and logs were collected;
+submissions are as they were handed in.
 """
 
 from __future__ import annotations
