@@ -102,10 +102,8 @@ class SeedFolder:
 
     def attempts(self) -> list[AttemptFolder]:
         """Return the attempts that exist, the oldest first."""
-        return sorted(
-            (AttemptFolder(path) for path in self.path.glob(f"{_ATTEMPT}*") if _is_numbered(path)),
-            key=lambda folder: folder.number,
-        )
+        numbered = (path for path in _entries(self.path) if _has_number(path, _ATTEMPT))
+        return sorted(map(AttemptFolder, numbered), key=lambda folder: folder.number)
 
     def next_attempt(self) -> AttemptFolder:
         """Return the folder of the next attempt; whatever exists, even half made, stays."""
@@ -163,10 +161,22 @@ class RunFolder:
 
     def seeds(self) -> Iterator[SeedFolder]:
         """Yield the folders of competitions and seeds that exist, in order of their names."""
-        for path in sorted(self.path.glob(f"*/{_SEED}*")):
-            if path.name.removeprefix(_SEED).isdecimal():
-                yield SeedFolder(path)
+        for folder in sorted(_entries(self.path)):
+            for path in sorted(_entries(folder)):
+                if _has_number(path, _SEED):
+                    yield SeedFolder(path)
 
 
-def _is_numbered(path: Path) -> bool:
-    return path.name.removeprefix(_ATTEMPT).isdecimal()
+def _entries(folder: Path) -> list[Path]:
+    """Return what is in a folder and not hidden; nothing if it is none, or has just been removed.
+
+    Other processes make and remove folders meanwhile, and ``Path.glob`` raises an error then.
+    """
+    try:
+        return [path for path in folder.iterdir() if not path.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def _has_number(path: Path, prefix: str) -> bool:
+    return path.name.startswith(prefix) and path.name.removeprefix(prefix).isdecimal()
