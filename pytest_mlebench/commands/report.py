@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +119,7 @@ def _show(report: Report) -> None:
         say(line)
     for name, rate in report.without_flagged.items():
         say(f"any medal without flagged attempts, {name}: {rate.text()}")
-    width = shutil.get_terminal_size((MAX_COLUMNS, 0)).columns
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_COLUMNS
     if problems := problem_lines(report.results, max(WIDTH, width)):
         say()
         say_lines(problems)

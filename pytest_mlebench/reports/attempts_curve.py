@@ -33,8 +33,9 @@ class CurvePoint:
 
     @property
     def text(self) -> str:
-        """Return ``43.6 (32.9-54.2)``."""
-        return f"{self.value:.1f} ({self.low:.1f}-{self.high:.1f})"
+        """Return ``43.6 (32.9-54.2)``, with a dash for an interval without width."""
+        low, high = f"{self.low:.1f}", f"{self.high:.1f}"
+        return f"{self.value:.1f} ({'-' if low == high else f'{low}-{high}'})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the point in JSON types."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import cli, complaint
-from reporting import REAL_REPORTS, graded
+from reporting import REAL_REPORTS, failed, graded
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Snapshot
@@ -104,10 +104,10 @@ def test_rates_over_hours_are_those_worked_out_by_hand() -> None:
 def test_the_summary_and_the_markdown_quote_hours_with_their_bound() -> None:
     names = ("leaf-classification", "AI4Code")
     report = Report.of([followed(name) for name in names], registry=Registry())
-    assert time_text(report.results) == "2 h 0.0 (0.0-0.0)"
+    assert time_text(report.results) == "2 h 0.0 (-)"
     lines = [line.text for line in summary_lines(report.results, report.membership)]
     text = " ".join(" ".join(lines).split())
-    quote = "any medal had there been less time: 2 h 0.0 (0.0-0.0)"
+    quote = "any medal had there been less time: 2 h 0.0 (-)"
     assert f"{quote}; an upper bound for agents that know their limit" in text
     assert max(map(len, lines)) <= 80
     written = markdown.render(report)
@@ -127,8 +127,8 @@ def test_no_figure_of_many_seeds_is_cut_off() -> None:
     ):
         text = " ".join(line.text.strip() for line in lines)
         for k in range(1, 7):
-            assert f"pass@{k} 0.0 (0.0-0.0)" in text
-            assert f"best@{k} 55.0 (55.0-55.0)" in text
+            assert f"pass@{k} 0.0 (-)" in text
+            assert f"best@{k} 55.0 (-)" in text
 
 
 def test_runs_of_different_agents_are_different_curves() -> None:
@@ -235,3 +235,9 @@ def test_the_command_draws_a_curve_and_refuses_three_runs_without_a_budget(tmp_p
     assert "Holm" in done.stdout
     assert (tmp_path / "x.csv").read_text().startswith("curve,hours,percent")
     assert "more than two reports are compared with --by" in complaint("compare", *names)
+
+
+def test_the_report_command_cuts_no_problem_where_there_is_room(tmp_path: Path) -> None:
+    problem = "no submission.csv: " + "the agent was busy, " * 10 + "as it says"
+    Report.of([failed("demo-digits", 0, problem)], registry=Registry()).write(tmp_path / "r.json")
+    assert f"demo-digits seed0: {problem}" in cli("report", tmp_path / "r.json").stdout
