@@ -5,8 +5,12 @@
 A local upstream and the gateway run in processes of their own. The same calls go to the upstream
 directly and through the gateway, in turn, so that a busy machine slows both: whole answers (latency
 of a call), streams whose pieces carry the time at which they were written (latency of a piece),
-many streams at once (throughput), and the memory of the gateway's process before and after.
-``--check`` fails beyond the targets: 5 ms more at the median per call and per piece.
+many streams at once (throughput), and the memory of the gateway's process before and after. Then
+one client as a process of its own makes the same calls in three places: at the upstream, at the
+gateway, and inside the process sandbox without a network, from where only the gateway is reached.
+Its latency and its memory are told as ratios to the first.
+``--check`` fails beyond the targets: 5 ms more at the median per call and per piece, the sandbox
+included.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 HELPERS = Path(__file__).parents[1] / "tests" / "helpers"
 sys.path.insert(0, str(HELPERS))
@@ -55,16 +60,63 @@ from pathlib import Path
 from gateway_attempt import agent_of
 from model_server import ModelServer
 from pytest_mlebench.budget import Budget
-from pytest_mlebench.gateway.gateway import open_gateway
+from pytest_mlebench.gateway.gateway import Gateway
 folder, server = Path(sys.argv[1]), ModelServer()
 server.url = sys.argv[2]
 agent = agent_of(server, budget=Budget(usd=1e6, tokens=10**12))
-with open_gateway(agent, folder, run_folder=folder) as gateway:
+with Gateway(agent, folder, budget=agent.budget) as gateway:
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
     gateway.serve(listener)
     print(json.dumps(gateway.environment(f"http://127.0.0.1:{listener.getsockname()[1]}")))
     sys.stdout.flush()
     sys.stdin.read()
+"""
+
+# the client of the second part, on nothing but the standard library
+CLIENT = """
+import http.client, json, os, sys, threading, time, urllib.parse
+url = urllib.parse.urlsplit(os.environ["OPENAI_BASE_URL"])
+headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"],
+           "Content-Type": "application/json"}
+def ask(connection, **more):
+    body = json.dumps({"model": "gpt-5", "messages": [], "max_tokens": 20} | more)
+    connection.request("POST", url.path + "/chat/completions", body, headers)
+    return connection.getresponse().read()
+def stream():
+    assert ask(http.client.HTTPConnection(url.hostname, url.port), stream=True)
+connection = http.client.HTTPConnection(url.hostname, url.port)
+ask(connection)
+seconds = []
+for _ in range(int(sys.argv[1])):
+    began = time.monotonic()
+    ask(connection)
+    seconds.append(time.monotonic() - began)
+threads = [threading.Thread(target=stream) for _ in range(100)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+status = open("/proc/self/status").read()  # getrusage(2) would tell the peak of who started us
+peak = int(status.partition("VmHWM:")[2].split()[0]) * 1024
+print(json.dumps({"seconds": seconds, "bytes": peak}), flush=True)
+"""
+
+SANDBOXED = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from gateway_attempt import agent_of
+from model_server import ModelServer
+from sandbox_job import Place
+from pytest_mlebench.budget import Budget
+from pytest_mlebench.gateway.gateway import Gateway
+from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
+folder, server = Path(sys.argv[1]), ModelServer()
+server.url = sys.argv[2]
+command = (sys.executable, "-c", sys.argv[3], sys.argv[4])
+agent = replace(agent_of(server, budget=Budget(usd=1e6, tokens=10**12)), command=command)
+job = Place(folder).job(agent, network="none", time_seconds=600)
+with Gateway(agent, job.folder, budget=agent.budget) as gateway:
+    ProcessSandbox().run(replace(job, services=(gateway,)))
+print(job.log.read_text().splitlines()[-1], flush=True)
 """
 
 
@@ -79,7 +131,9 @@ def main() -> int:
         program(UPSTREAM, str(PIECES), str(PAUSE)) as (_, url),
         program(GATEWAY, folder, url) as (pid, variables),
     ):
-        verdicts = asyncio.run(measure(url, json.loads(variables), pid, arguments.rounds))
+        found = json.loads(variables)
+        verdicts = asyncio.run(measure(url, found, pid, arguments.rounds))
+        verdicts.append(places(Path(folder), url, found, arguments.rounds))
     return int(arguments.check and not all(verdicts))
 
 
@@ -110,6 +164,44 @@ async def measure(url: str, variables: dict[str, str], gateway: int, rounds: int
             await pieces(direct, ours, max(1, rounds // 20)),
             await throughput(direct, ours, gateway),
         ]
+
+
+def places(folder: Path, url: str, variables: dict[str, str], rounds: int) -> bool:
+    """Compare one client at the upstream, at the gateway, and without a network."""
+    direct = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": KEY}
+    found = {"direct": client(str(rounds), **direct), "gateway": client(str(rounds), **variables)}
+    from pytest_mlebench.sandbox.process.walls import strongest  # late on purpose: tries walls
+
+    if "net" in strongest(offline=True).kinds:
+        with program(SANDBOXED, str(folder), url, CLIENT, str(rounds)) as (_, line):
+            found["sandbox, network none"] = json.loads(line)
+    else:
+        print("sandbox without a network: not measured, the kernel gives no namespaces")
+    base = found["direct"]
+    usual = statistics.median(base["seconds"])
+    print("one client in a process of its own, and 100 streams at once in it:")
+    verdicts = []
+    for name, one in found.items():
+        median = statistics.median(one["seconds"])
+        verdicts.append(median - usual <= TARGET_SECONDS)
+        print(
+            f"  {name:22} median {median * 1e3:7.2f} ms (x{median / usual:.2f})"
+            f"   memory {one['bytes'] / 1e6:5.1f} MB (x{one['bytes'] / base['bytes']:.2f})"
+        )
+    return all(verdicts)
+
+
+def client(rounds: str, **variables: str) -> dict[str, Any]:
+    """Return what the client says of itself at one place."""
+    result = subprocess.run(
+        [sys.executable, "-c", CLIENT, rounds],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    content: dict[str, Any] = json.loads(result.stdout)
+    return content
 
 
 class Client:
@@ -193,7 +285,11 @@ def judge(what: str, before: list[float], after: list[float]) -> bool:
             f"  {name:20} median {statistics.median(values) * 1e3:7.2f} ms"
             f"   95 % {ordered[int(len(ordered) * 0.95)] * 1e3:7.2f} ms"
         )
-    print(f"  added at the median: {added * 1e3:.2f} ms (target: {TARGET_SECONDS * 1e3:.0f} ms)")
+    ratio = statistics.median(after) / statistics.median(before)
+    print(
+        f"  added at the median: {added * 1e3:.2f} ms, x{ratio:.2f} "
+        f"(target: {TARGET_SECONDS * 1e3:.0f} ms)"
+    )
     return added <= TARGET_SECONDS
 
 
