@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from docker_images import files_of_image
 from image_archives import docker_archive, layer, member
 from sandbox_job import Finished
 
 from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.rootless import RootlessSandbox
+
+REQUIRED = "MLEBENCH_REQUIRE_BUBBLEWRAP"  # CI sets it: a test that skips there is a failure
+
+needs_busybox = pytest.mark.skipif(
+    shutil.which("busybox") is None and not os.environ.get(REQUIRED),
+    reason="test images are made of a static busybox (Debian: busybox-static)",
+)
 
 Run = Callable[..., Finished]  # runs a shell script in an image
 

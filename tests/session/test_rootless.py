@@ -8,6 +8,9 @@ import pytest
 from docker_images import files_of_image
 from image_archives import docker_archive, layer, member
 from plugin_session import Session
+from rootless_images import needs_busybox
+
+pytestmark = needs_busybox
 
 ONE = "--mle-competition=demo-wine-cultivars"
 AGENT = b"""#!/bin/sh

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rootless_images import Run, busybox_archive
+from rootless_images import REQUIRED, Run, busybox_archive
 from sandbox_job import Finished, Place
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.sandbox.process import bubblewrap
 from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.rootless import RootlessSandbox
-
-REQUIRED = "MLEBENCH_REQUIRE_BUBBLEWRAP"  # CI sets it: a test that skips there is a failure
 
 
 @pytest.fixture(scope="session")

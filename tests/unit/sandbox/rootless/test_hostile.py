@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from hostile_agents import ATTACKS
 from hostile_scene import attempt
-from rootless_images import rootless_sandbox
+from rootless_images import needs_busybox, rootless_sandbox
 
 from pytest_mlebench.sandbox.process.order import Builder
+
+pytestmark = needs_busybox
 
 SHORT = ("answers-behind-a-link", "privileges", "network-none")
 

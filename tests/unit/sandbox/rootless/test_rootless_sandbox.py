@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from docker_images import files_of_image
 from image_archives import docker_archive, layer, member
-from rootless_images import Run
+from rootless_images import Run, needs_busybox
 from sandbox_job import Place, running
 
 from pytest_mlebench.agent import Agent
@@ -18,6 +18,8 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import demo_limits
 from pytest_mlebench.sandbox.rootless import RootlessSandbox, image_view
 from pytest_mlebench.sandbox.rootless.driver_libraries import driver_libraries
+
+pytestmark = needs_busybox
 
 CONTRACT = """
 pwd; cat /opt/only-here; echo; cat /home/instructions.txt; echo
