@@ -74,6 +74,12 @@ def compare(attempt: AttemptFiles, sources: Sequence[CodeSource]) -> list[Findin
     return [Finding("plagiarism", level, what, best.evidence, best.excerpts)]
 
 
+def similarity(mine: str, theirs: str) -> float:
+    """Return the larger share of one code that is found in the other, from 0 to 1."""
+    _, shares, _ = _library().compare_files(_fingerprint(mine), _fingerprint(theirs))
+    return float(max(shares))
+
+
 def _matches(text: Text, sources: Iterable[CodeSource]) -> Iterator[Match]:
     copydetect = _library()
     mine = _fingerprint(text.text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import random
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +18,17 @@ from command_line import cli, complaint
 from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.audit_run import files_of
 from pytest_mlebench.audit.comparisons import notebook_check, others_work, run_check
-from pytest_mlebench.audit.plagiarism import CodeSource, compare, notebook_text, read_sources
+from pytest_mlebench.audit.plagiarism import (
+    CodeSource,
+    compare,
+    notebook_text,
+    read_sources,
+    similarity,
+)
 from pytest_mlebench.reports.findings import read_audit
 from pytest_mlebench.reports.report import Report
 
+NOTEBOOKS = Path(__file__).parents[2] / "data" / "notebooks"  # scripts as on Kaggle, our own
 ROOT = Path(__file__).parents[3] / "pytest_mlebench" / "agents" / "baseline"
 WORK = "\n\n".join((ROOT / name).read_text() for name in ("learn.py", "estimate.py"))
 OTHER = "\n\n".join((ROOT / name).read_text() for name in ("columns.py", "submission.py"))
@@ -65,6 +75,54 @@ def test_a_copy_is_flagged_with_the_lines_of_both_sides(run: GradedRun, change: 
     assert excerpt.there.startswith(f"{lines[2]} ")
     assert max(map(len, excerpt.there.splitlines())) <= 130
     assert len(excerpt.there.splitlines()) <= 25
+
+
+def _bound_names(code: str) -> set[str]:
+    nodes = list(ast.walk(ast.parse(code)))
+    names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return names | {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+
+
+def _all_renamed(code: str) -> str:
+    for number, name in enumerate(sorted(_bound_names(code))):
+        code = re.sub(rf"(?<!\")\b{name}\b", f"thing_{number}", code)
+    return code
+
+
+def _reformatted(code: str) -> str:
+    return ast.unparse(ast.parse(code))
+
+
+def _cells_shuffled(code: str) -> str:
+    cells = re.split(r"\n{2,}(?=\S)", code)
+    random.Random(7).shuffle(cells)
+    return "\n\n".join(cells)
+
+
+@pytest.mark.parametrize(
+    ("change", "least"),
+    [
+        (str, 1.0),
+        (_reformatted, 0.9),
+        (_all_renamed, 0.79),
+        (lambda code: _all_renamed(_reformatted(code)), 0.7),
+        (_cells_shuffled, 0.59),
+    ],
+    ids=["verbatim", "reformatted", "renamed", "both", "shuffled"],
+)
+@pytest.mark.parametrize("notebook", ["houses", "leaves"])
+def test_mutations_of_notebooks_stay_alike(
+    notebook: str, change: Callable[[str], str], least: float
+) -> None:
+    code = (NOTEBOOKS / f"{notebook}.txt").read_text()
+    assert similarity(code, change(code)) >= least
+
+
+def test_notebooks_on_other_subjects_are_not_alike() -> None:
+    first, second = (path.read_text() for path in sorted(NOTEBOOKS.glob("*.txt")))
+    assert similarity(first, second) <= 0.18
+    assert similarity(first, WORK) <= 0.18
 
 
 def test_code_of_ones_own_is_not_accused(run: GradedRun) -> None:
