@@ -39,14 +39,15 @@ Results = dict[str, list[str]]  # the holes, by attack
 def columns() -> Iterator[tuple[str, list[str]]]:
     """Yield each sandbox that this machine has, and the command that tries attacks in it."""
     script = [sys.executable, str(HELPERS / "hostile_scene.py")]
-    builders = ["namespaces", *(["bubblewrap"] if bubblewrap.find() else [])]
+    required = os.environ.get("MLEBENCH_REQUIRE_BUBBLEWRAP")
+    builders = ["namespaces", *(["bubblewrap"] if bubblewrap.find() or required else [])]
     for builder in (*builders, *(f"rootless-{each}" for each in builders)):
         if os.geteuid() == 0:
             yield f"{builder} root", [*script, builder]
             yield f"{builder} user", command_as_user(*script, builder)
         else:
             yield f"{builder} user", [*script, builder]
-    if _engine_answers():
+    if _engine_answers() or os.environ.get("MLEBENCH_REQUIRE_ENGINE"):  # else it is not tried
         for network in ("none", "open", "allow"):
             yield f"docker {network}", [*script, f"docker-{network}"]
 
