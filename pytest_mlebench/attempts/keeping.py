@@ -16,6 +16,7 @@ class Keeping(Protocol):
     """What differs between an attempt of this process and one that is kept on another host."""
 
     machine: str | None  # its name in hosts.toml
+    lease: str | None  # the token of the attempt that was numbered last
 
     def prepare(self, folder: SeedFolder) -> None:
         """Make the folder of a competition and seed, and bring what is known elsewhere of it."""
@@ -23,8 +24,13 @@ class Keeping(Protocol):
     def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
         """Return the folder of the next attempt, which does not exist yet."""
 
-    def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
-        """Do the work of an attempt; tell whether another process has written its record."""
+    def hold(
+        self, folder: AttemptFolder, work: Callable[[], None], after_kill: Callable[[], None] | None
+    ) -> bool:
+        """Do the work of an attempt; tell whether another process has written its record.
+
+        What the work leaves running when its process is killed is ended by *after_kill*.
+        """
 
     def adopt(self, folder: AttemptFolder) -> bool:
         """Wait for the end of an attempt that is still held; tell whether there was one."""
@@ -37,6 +43,7 @@ class HeldHere:
     """The usual way: an attempt begins and ends with the process that runs it."""
 
     machine: str | None = None
+    lease: str | None = None
 
     def prepare(self, folder: SeedFolder) -> None:
         """Make the folder: all that is known is in it."""
@@ -46,7 +53,9 @@ class HeldHere:
         """Return the folder that comes after all that exist."""
         return folder.next_attempt()
 
-    def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
+    def hold(
+        self, folder: AttemptFolder, work: Callable[[], None], after_kill: Callable[[], None] | None
+    ) -> bool:
         """Do the work."""
         work()
         return False

@@ -93,6 +93,7 @@ class AttemptRecord:
     submission_head: tuple[str, ...] = ()  # the first lines of what was handed in
     sums: Mapping[str, str] = field(default_factory=dict)  # of submission, code and logs
     extra: Mapping[str, Any] = field(default_factory=dict)  # what hooks add
+    lease: str | None = None  # the token under which another host has it; newer ones end it
     superseded: bool = False  # another version of the agent ran anew in this one's place
 
     @property
@@ -133,6 +134,7 @@ class AttemptRecord:
             "submission_head": list(self.submission_head),
             "sums": dict(self.sums),
             "extra": dict(self.extra),
+            "lease": self.lease,
             "superseded": self.superseded,
         }
 
@@ -161,6 +163,7 @@ class AttemptRecord:
             submission_head=tuple(data.get("submission_head", ())),
             sums=data.get("sums", {}),
             extra=data.get("extra", {}),
+            lease=data.get("lease"),
             superseded=data.get("superseded", False),
         )
 

@@ -17,7 +17,7 @@ from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts, refused_hosts
 from pytest_mlebench.reports.comparability import VERIFIED, gpus_text
 from pytest_mlebench.reports.content import Content
-from pytest_mlebench.reports.disclosure import Disclosure
+from pytest_mlebench.reports.disclosure import Disclosure, host_name, host_text
 from pytest_mlebench.reports.findings import read_audit
 from pytest_mlebench.reports.results import ItemKey, Result, Status, never_ran
 from pytest_mlebench.sandbox import Ending
@@ -257,6 +257,7 @@ def disclose(base: Disclosure, tries: Tries) -> Disclosure:
         limits=_merged([each.describe() for each in limits]),
         deviations=_deviations(limits),
         hardware=_merged([each.hardware for each in conditions]) or base.hardware,
+        hosts={**base.hosts, **_hosts(conditions)},
         gpus=tuple(dict.fromkeys(text for each in conditions if (text := gpus_text(each.gpus)))),
         data={record.competition: record.conditions.data for record in records},
         benchmark=_benchmark(base, conditions),
@@ -268,6 +269,18 @@ def _benchmark(base: Disclosure, conditions: Iterable[Conditions]) -> str | None
     """Return the version of the benchmark: known only of data that have its checksums."""
     verified = all(each.data == VERIFIED for each in conditions)
     return base.benchmark if verified else None
+
+
+def _hosts(conditions: Iterable[Conditions]) -> dict[str, str]:
+    """Return what each host is made of that ran an attempt of a session on several."""
+    gpus: dict[str, dict[str, None]] = {}
+    hardware: dict[str, Mapping[str, str]] = {}
+    for each in conditions:
+        if each.machine is not None:
+            name = host_name(each.machine, each.host)
+            hardware[name] = each.hardware
+            gpus.setdefault(name, {})[gpus_text(each.gpus) or ""] = None
+    return {name: host_text(table, gpus[name]) for name, table in hardware.items()}
 
 
 def _all(values: Iterable[str | None]) -> str | None:

@@ -37,7 +37,7 @@ from pytest_mlebench.gateway.spending import Spending
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey
-from pytest_mlebench.sandbox import Ending, Job, Recovering, Sandbox
+from pytest_mlebench.sandbox import Ending, Job, Outliving, Recovering, Sandbox
 from pytest_mlebench.sandbox.kept_files import sums_of
 from pytest_mlebench.sandbox.redact import redact_text
 
@@ -137,7 +137,8 @@ def _adopted(attempt: Attempt, run: Run, circumstances: Circumstances) -> bool:
     try:
         if not circumstances.keeping.adopt(AttemptFolder(run.folder)):
             return False
-    except SandboxError:  # it is in its record
+    except SandboxError as error:
+        _note_error(run, attempt, error)
         return False
     run.reload(attempt.agent.secrets())
     if run.is_over:
@@ -169,15 +170,30 @@ def _try(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances) -> 
         circumstances.before(job, run)
         work = partial(_run_once, attempt, job, run, circumstances)
         try:
-            if circumstances.keeping.hold(AttemptFolder(run.folder), work):
+            if circumstances.keeping.hold(AttemptFolder(run.folder), work, _after_kill(attempt)):
                 run.reload(attempt.agent.secrets())
-        except SandboxError:
+        except SandboxError as error:
+            _note_error(run, attempt, error)
             if not tries_left:
                 raise
             continue
         _finish(job, run, circumstances)
         return run
     raise InfrastructureError(f"{folder.path}: no attempt was made")  # TRIES is not zero
+
+
+def _note_error(run: Run, attempt: Attempt, error: SandboxError) -> None:
+    """Write into the record why an attempt was spoilt, unless its own process has done so."""
+    run.reload(attempt.agent.secrets())
+    if run.phase not in ("error", "collected", "graded"):
+        with contextlib.suppress(SandboxError):  # the disk that spoilt the attempt may not take it
+            run.enter("error", error=str(error))
+
+
+def _after_kill(attempt: Attempt) -> Callable[[], None] | None:
+    """Return what ends the agent of a killed process, where it does not end with it."""
+    sandbox = attempt.sandbox
+    return sandbox.end_orphans if isinstance(sandbox, Outliving) else None
 
 
 def _finish(job: Job, run: Run, circumstances: Circumstances) -> None:
@@ -199,6 +215,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances)
         attempt=place.number,
         agent=attempt.agent.name,
         item=attempt.item,
+        lease=circumstances.keeping.lease,
         session=circumstances.session,
         identity=attempt.identity,
         conditions=Conditions(

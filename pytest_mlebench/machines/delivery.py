@@ -12,19 +12,50 @@ import hashlib
 import os
 import re
 import shutil
+import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.layout import AttemptFolder, RunFolder
-from pytest_mlebench.machines.link import Link
+from pytest_mlebench.machines.link import Link, Reply
 
 PIECE_BYTES = 1 << 20
+WINDOW = 8  # pieces that may be on their way at the same time
+COPY_BYTES = 100_000_000  # of a file that is rather copied by an ssh of its own
+COPY_POLL_SECONDS = 0.5
 TAIL_BYTES = 1 << 18  # of a growing file, at a time
 INCOMING = ".incoming"  # in the run's folder
 
 _ATTEMPT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/seed[0-9]+/attempt[0-9]+")
+
+
+class Conversation(Protocol):
+    """What a delivery needs of a link: an answer, or one that is going to come."""
+
+    def ask(self, question: str, **data: Any) -> Any:
+        """Ask the controller and return its answer."""
+
+    def post(self, question: str, **data: Any) -> Reply:
+        """Ask the controller, and return what its answer comes to."""
+
+
+class LeasedLink:
+    """A link for questions about one attempt, each with the token of its lease."""
+
+    def __init__(self, link: Link, name: str, lease: str | None) -> None:
+        self._link = link
+        self._about = {"name": name, "lease": lease}
+
+    def ask(self, question: str, **data: Any) -> Any:
+        """Ask the controller and return its answer."""
+        return self._link.ask(question, **self._about, **data)
+
+    def post(self, question: str, **data: Any) -> Reply:
+        """Ask the controller, and return what its answer comes to."""
+        return self._link.post(question, **self._about, **data)
 
 
 class Incoming:
@@ -56,11 +87,18 @@ class Incoming:
             out.seek(offset)
             out.write(data)
 
+    def part(self, name: str, file: str) -> Path:
+        """Return where a file of an attempt arrives that is copied as a whole."""
+        path = _inside(self._part(name), file)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
     def place(self, name: str, manifest: Mapping[str, str]) -> None:
         """Compare all files that came with their sha256, and put them where they belong."""
         part, target = self._part(name), self.attempt(name)
         for file, expected in manifest.items():
-            if _sha256(_inside(part, file)) != expected:
+            path = _inside(part, file)
+            if not path.is_file() or path.is_symlink() or _sha256(path) != expected:
                 raise InfrastructureError(f"{name}/{file} arrived damaged")
         record = target.record.name
         for file in sorted(manifest, key=lambda file: file == record):
@@ -80,16 +118,17 @@ class Incoming:
         return self._run.path / INCOMING / name.replace("/", "+")
 
 
-def send_attempt(link: Link, folder: Path, name: str, record: bytes) -> None:
+def send_attempt(link: Conversation, folder: Path, record: bytes) -> None:
     """Deliver all files of an attempt; the record is given, for its paths are another host's."""
     manifest = {}
     record_name = AttemptFolder(folder).record.name
     for path in delivered_files(folder):
         file = path.relative_to(folder).as_posix()
-        manifest[file] = _send_file(link, path, name, file)
-    link.ask("piece", name=name, file=record_name, offset=0, data=record)
+        copied = path.stat().st_size >= COPY_BYTES and _copy_file(link, path, file)
+        manifest[file] = _sha256(path) if copied else _send_file(link, path, file)
+    link.ask("piece", file=record_name, offset=0, data=record)
     manifest[record_name] = hashlib.sha256(record).hexdigest()
-    link.ask("place", name=name, manifest=manifest)
+    link.ask("place", manifest=manifest)
 
 
 def delivered_files(folder: Path) -> Iterator[Path]:
@@ -105,7 +144,7 @@ def delivered_files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def send_tails(link: Link, folder: Path, name: str, sent: dict[str, int]) -> None:
+def send_tails(link: Conversation, folder: Path, sent: dict[str, int]) -> None:
     """Send what the growing files of an attempt have more than before."""
     attempt = AttemptFolder(folder)
     for path in (attempt.log, attempt.stats, attempt.calls):
@@ -119,21 +158,35 @@ def send_tails(link: Link, folder: Path, name: str, sent: dict[str, int]) -> Non
         if path == attempt.calls:  # figures are read from it: whole lines only
             data = data[: data.rfind(b"\n") + 1]
         if data:
-            link.ask("tail", name=name, file=path.name, offset=offset, data=data)
+            link.ask("tail", file=path.name, offset=offset, data=data)
             sent[path.name] = offset + len(data)
 
 
-def _send_file(link: Link, path: Path, name: str, file: str) -> str:
+def _send_file(link: Conversation, path: Path, file: str) -> str:
+    """Send a file in pieces, some of them before the first has been answered."""
     digest, offset = hashlib.sha256(), 0
+    waiting: deque[Reply] = deque()
     with path.open("rb") as source:
-        while True:
-            data = source.read(PIECE_BYTES)
-            if data or offset == 0:
-                link.ask("piece", name=name, file=file, offset=offset, data=data)
-            if not data:
-                return digest.hexdigest()
+        while (data := source.read(PIECE_BYTES)) or offset == 0:
+            waiting.append(link.post("piece", file=file, offset=offset, data=data))
             digest.update(data)
             offset += len(data)
+            if len(waiting) >= WINDOW:
+                waiting.popleft().wait()
+            if not data:
+                break
+    while waiting:
+        waiting.popleft().wait()
+    return digest.hexdigest()
+
+
+def _copy_file(link: Conversation, path: Path, file: str) -> bool:
+    """Let the controller copy a large file by a program for that; tell whether it has."""
+    state = link.ask("copy", file=file, path=str(path.absolute()))
+    while state == "copying":
+        time.sleep(COPY_POLL_SECONDS)
+        state = link.ask("copied", file=file)
+    return bool(state == "copied")
 
 
 def _inside(folder: Path, file: str) -> Path:

@@ -22,7 +22,7 @@ from pytest_mlebench.gateway.ledger import SharedAccount
 from pytest_mlebench.host.held_file import hold, is_held
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
-from pytest_mlebench.machines.delivery import plain, send_attempt, send_tails
+from pytest_mlebench.machines.delivery import LeasedLink, plain, send_attempt, send_tails
 from pytest_mlebench.machines.host_account import (
     Exchange,
     HostAccount,
@@ -44,6 +44,7 @@ class HostKeeping:
 
     def __init__(self, link: Link, run: RunFolder, posting: Posting, *, shared: bool) -> None:
         self.machine: str | None = posting.machine
+        self.lease: str | None = None
         self._link = link
         self._run = run
         self._posting = posting
@@ -52,8 +53,10 @@ class HostKeeping:
         self._records: dict[str, str] = {}  # by attempt: the record that was sent last
         self._tended = 0.0
         self._occupied: dict[Path, int] = {}  # by seed: held while this worker is at work on it
-        link.on_beat = self._beat
+        self._beaten = threading.Event()  # by the controller, which is ready to be asked
+        link.on_beat = self._beaten.set
         link.on_stop = self._stop
+        threading.Thread(target=self._renew_always, name="mlebench-renew", daemon=True).start()
 
     def prepare(self, folder: SeedFolder) -> None:
         """Bring the records of attempts that are over; of one without a grade, its files too."""
@@ -75,20 +78,33 @@ class HostKeeping:
             write_text(attempt.record, known["record"])
 
     def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
-        """Return the folder of the attempt whose number the controller gives out."""
-        attempt = folder.attempt(self._link.ask("number", **_item(folder)))
+        """Return the folder of the attempt whose number the controller gives out.
+
+        An earlier one that was spoilt goes home first: with the number the item is another's.
+        """
+        self.deliver(folder)
+        given = self._link.ask("number", **_item(folder))
+        attempt, self.lease = folder.attempt(given["number"]), given["lease"]
         if self._shared:  # the controller has made it
             with contextlib.suppress(OSError):
                 attempt.path.rmdir()
         return attempt
 
-    def hold(self, folder: AttemptFolder, work: Callable[[], None]) -> bool:
+    def hold(
+        self, folder: AttemptFolder, work: Callable[[], None], after_kill: Callable[[], None] | None
+    ) -> bool:
         """Let a keeper do the work, and wait for its end; without a grace, do it here."""
         self._send_record(folder)
         if self._posting.grace <= 0:
             self._do(folder, work)
             return False
-        keeper.start_keeper(folder.path, work, grace=self._posting.grace)
+        keeper.start_keeper(
+            folder.path,
+            work,
+            grace=self._posting.grace,
+            renewed=self._renew(),
+            after_kill=after_kill,
+        )
         self._wait(folder)
         return True
 
@@ -96,7 +112,7 @@ class HostKeeping:
         """Wait for the end of an attempt that a keeper still holds."""
         if not keeper.is_kept(folder.path):
             return False
-        keeper.beat(folder.path)
+        self._renew()
         self._wait(folder)
         return True
 
@@ -121,7 +137,9 @@ class HostKeeping:
             if self._shared and not (kept and self._is_here(record)):
                 continue
             name, phase = self._name(attempt), record["phase"]
-            found.append({"name": name, "item": record["item"], "kept": kept, "phase": phase})
+            lease = record.get("lease")
+            facts = {"item": record["item"], "kept": kept, "phase": phase, "lease": lease}
+            found.append({"name": name, **facts})
         return found
 
     def drop(self, names: list[str]) -> None:
@@ -222,7 +240,8 @@ class HostKeeping:
         name = self._name(folder)
         with contextlib.suppress(LinkRefused):
             self._send_record(folder)
-            send_tails(self._link, folder.path, name, self._sent.setdefault(name, {}))
+            leased = self._leased(folder, folder.record.read_text(encoding="utf-8"))
+            send_tails(leased, folder.path, self._sent.setdefault(name, {}))
 
     def _send_record(self, folder: AttemptFolder) -> None:
         """Send the record of an attempt that is not over yet; what is over comes as a whole."""
@@ -230,7 +249,7 @@ class HostKeeping:
             return
         name, text = self._name(folder), folder.record.read_text(encoding="utf-8")
         if self._records.get(name) != text and json.loads(text)["ending"] is None:
-            self._link.ask("record", name=name, record=text)
+            self._leased(folder, text).ask("record", record=text)
             self._records[name] = text
 
     def _deliver(self, attempt: AttemptFolder) -> None:
@@ -241,7 +260,7 @@ class HostKeeping:
         settle_rest(attempt.path, self._exchange(self._name(attempt)))
         record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
         with contextlib.suppress(LinkRefused):  # another host has the item, or it is over already
-            send_attempt(self._link, attempt.path, self._name(attempt), record.encode())
+            send_attempt(self._leased(attempt, text), attempt.path, record.encode())
         write_text(attempt.path / _DELIVERED, _sha256(text))
 
     def _fetch(self, attempt: AttemptFolder, file: str) -> None:
@@ -254,9 +273,37 @@ class HostKeeping:
                 out.write(data)
                 offset += len(data)
 
-    def _beat(self) -> None:
+    def _leased(self, attempt: AttemptFolder, record: str) -> LeasedLink:
+        """Return a link for questions about an attempt, under the lease that its record has."""
+        return LeasedLink(self._link, self._name(attempt), json.loads(record).get("lease"))
+
+    def _renew_always(self) -> None:
+        """Ask for more time whenever the controller shows that it is there; in a thread."""
+        while True:
+            self._beaten.wait()
+            self._beaten.clear()
+            try:
+                self._renew()
+            except InfrastructureError:
+                return  # this process is about to end
+
+    def _renew(self) -> float:
+        """Ask for more time for all that is kept here; return when that was asked for."""
+        asked_at = keeper.boot_clock()
+        self._link.ask("renew")
         for attempt in self._attempts():
-            keeper.beat(attempt.path)
+            if keeper.is_kept(attempt.path) and self._is_kept_here(attempt):
+                keeper.beat(attempt.path, asked_at)
+        return asked_at
+
+    def _is_kept_here(self, attempt: AttemptFolder) -> bool:
+        """Tell whether an attempt is this machine's; in a shared folder are those of all."""
+        if not self._shared:
+            return True
+        try:
+            return self._is_here(json.loads(attempt.record.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return False
 
     def _stop(self) -> None:
         """Let every attempt on this machine end: its keeper looks for this file."""

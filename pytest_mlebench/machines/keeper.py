@@ -5,7 +5,7 @@ the format check, the gateway and the snapshots are its children and threads. In
 folder are, as long as it lives,
 
 .keeper        locked by the keeper: whoever cannot lock it knows that the attempt is running
-.beat          touched whenever the controller was heard of; none for the grace ends the attempt
+.beat          when the controller was last asked, and answered: its lease lasts for the grace after
 .stop          made to end the attempt at once
 .outcome.json  written last: what the work raised, if it did
 .keeper.log    what the keeper itself printed
@@ -34,6 +34,7 @@ from pytest_mlebench.layout import AttemptFolder
 
 POLL_SECONDS = 0.2
 STOP_SECONDS = 90.0  # for an attempt that is told to end; then its processes are killed
+STOP_PART = 1 / 3  # of a short grace, which may not leave as much
 
 Work = Callable[[], None]
 
@@ -47,15 +48,42 @@ def is_kept(folder: Path) -> bool:
     return is_held(AttemptFolder(folder).keeper)
 
 
-def beat(folder: Path) -> None:
-    """Tell a keeper that somebody is interested."""
+def boot_clock() -> float:
+    """Return seconds that count on while the host sleeps, the same in all of its processes."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def ending_seconds(grace: float) -> float:
+    """Return how much of a grace is for the end of an attempt: it must be over with the grace."""
+    return min(STOP_SECONDS, grace * STOP_PART)
+
+
+def beat(folder: Path, asked_at: float | None = None) -> None:
+    """Tell a keeper that somebody was interested when the controller was asked."""
+    text = f"{boot_clock() if asked_at is None else asked_at:020.6f}".encode()
     with contextlib.suppress(OSError):  # the folder may have been delivered and removed
-        os.utime(folder / ".beat")
+        handle = os.open(folder / ".beat", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(handle, text, 0)
+        finally:
+            os.close(handle)
 
 
-def start_keeper(folder: Path, work: Work, *, grace: float) -> None:
-    """Let a process of its own do the work, and return when it has begun."""
+def start_keeper(
+    folder: Path,
+    work: Work,
+    *,
+    grace: float,
+    renewed: float | None = None,
+    after_kill: Work | None = None,
+) -> None:
+    """Let a process of its own do the work, and return when it has begun.
+
+    Its lease lasts for the grace after *renewed* (now, if that is not given). What the work leaves
+    running when its process is killed is ended by *after_kill*.
+    """
     (folder / ".beat").touch()
+    beat(folder, renewed)
     ready, begun = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -65,7 +93,7 @@ def start_keeper(folder: Path, work: Work, *, grace: float) -> None:
         child = os.fork()
     if child == 0:
         os.close(ready)
-        _detach(folder, work, grace, begun)
+        _detach(folder, work, grace, begun, after_kill)
     os.close(begun)
     os.waitpid(child, 0)  # it has forked once more: the keeper is nobody's child
     with os.fdopen(ready, "rb") as pipe:
@@ -117,18 +145,20 @@ def _raise_outcome(folder: Path) -> None:
     raise error(text) if known and error is not errors.UnknownName else SandboxError(text)
 
 
-def _detach(folder: Path, work: Work, grace: float, begun: int) -> None:
+def _detach(folder: Path, work: Work, grace: float, begun: int, after_kill: Work | None) -> None:
     """Become a process that belongs to nobody, and never return."""
     try:
         os.setsid()
         if os.fork() == 0:
-            _keep(folder, work, grace, begun)
+            _keep(folder, work, grace, begun, after_kill)
     finally:
         os._exit(0)
 
 
-def _keep(folder: Path, work: Work, grace: float, begun: int) -> None:
+def _keep(folder: Path, work: Work, grace: float, begun: int, after_kill: Work | None) -> None:
     _let_go_of_files(folder, begun)
+    # before the lock, which a fork would share
+    warden = None if after_kill is None else _start_warden(begun, after_kill)
     lock = os.open(AttemptFolder(folder).keeper, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -146,7 +176,29 @@ def _keep(folder: Path, work: Work, grace: float, begun: int) -> None:
     except BaseException as error:  # whatever it is, whoever waits has to learn of it
         outcome = (type(error).__name__, str(error))
     write_text(folder / ".outcome.json", json.dumps(outcome))
+    if warden is not None:
+        os.write(warden, b"1")
     os._exit(0)  # frees the lock; nothing of the worker's is to be torn down here
+
+
+def _start_warden(begun: int, after_kill: Work) -> int:
+    """Let another process wait for the end of this one, and clean up unless it is told not to.
+
+    Return where to tell it; that pipe ends with this process, however it ends.
+    """
+    watched, telling = os.pipe()
+    if os.fork() != 0:
+        os.close(watched)
+        return telling
+    try:
+        os.setsid()  # what is killed with the keeper's group leaves this one alone
+        os.close(begun)
+        os.close(telling)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if not os.read(watched, 1):
+            after_kill()
+    finally:
+        os._exit(0)
 
 
 def _let_go_of_files(folder: Path, begun: int) -> None:
@@ -175,27 +227,31 @@ class _Watch:
         self.reason: str | None = None
         self._folder = folder
         self._grace = grace
+        self._renewed = 0.0
         self._main = threading.main_thread().ident
 
     def run(self) -> None:
-        """Interrupt the work when it is time."""
-        seen, since = self._beat(), time.monotonic()
-        while self.reason is None:
+        """Interrupt the work when it is time, and kill it when its lease is over."""
+        until = None
+        while until is None:
             time.sleep(POLL_SECONDS)
-            if (now := self._beat()) != seen:  # by any change, for clocks may be put back
-                seen, since = now, time.monotonic()
-            if (self._folder / ".stop").exists():
-                self.reason = "the session was ended"
-            elif time.monotonic() - since > self._grace:
-                lasted = show_duration(self._grace)
-                self.reason = f"abandoned: no session has asked for it for {lasted}"
+            until = self._end_of_patience()
         if self._main is not None:
             signal.pthread_kill(self._main, signal.SIGINT)
-        time.sleep(STOP_SECONDS)
+        while boot_clock() < until:  # a host that has slept may be late already
+            time.sleep(POLL_SECONDS)
         os.killpg(0, signal.SIGKILL)  # this process too; its children end with it in any case
 
-    def _beat(self) -> int:
-        try:
-            return (self._folder / ".beat").stat().st_mtime_ns
-        except OSError:
-            return 0
+    def _end_of_patience(self) -> float | None:
+        """Return by when the work must have ended; None as long as it may go on."""
+        if (self._folder / ".stop").exists():
+            self.reason = "the session was ended"
+            return boot_clock() + STOP_SECONDS
+        with contextlib.suppress(OSError, ValueError):  # removed, or just being written
+            self._renewed = max(self._renewed, float((self._folder / ".beat").read_text()))
+        lease_ends = self._renewed + self._grace
+        if boot_clock() <= lease_ends - ending_seconds(self._grace):
+            return None
+        lasted = show_duration(self._grace)
+        self.reason = f"abandoned: no session has asked for it within its grace of {lasted}"
+        return lease_ends

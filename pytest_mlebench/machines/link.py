@@ -1,29 +1,47 @@
 """The conversation of a worker with its controller, on a channel beside xdist's own.
 
-The worker asks and is answered, one question at a time; the controller, unasked, sends heartbeats
-and the order to stop. Pieces of files are questions too, so that no side ever sends faster than the
-other one takes in.
+The worker asks and is answered, in the order of its questions; the controller, unasked, sends
+heartbeats and the order to stop. Pieces of files are questions too, of which only so many may wait
+for their answers: no side ever sends faster than the other one takes in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from queue import SimpleQueue
 from typing import Any
 
 from pytest_mlebench.errors import InfrastructureError
 
 ANSWER, REFUSAL, BEAT, STOP = "answer", "refusal", "beat", "stop"
 _END = "end of the channel"
+_LOST = "the connection to the controller is lost"
 
 
 class LinkRefused(InfrastructureError):
     """The controller does not want what a worker offers, or has not what it asks for."""
+
+
+class Reply:
+    """What the controller is going to answer."""
+
+    def __init__(self) -> None:
+        self.come: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+
+    def wait(self) -> Any:
+        """Return the answer when it is there."""
+        kind, answer = self.come.get()
+        if kind == REFUSAL:
+            raise LinkRefused(answer)
+        if kind == _END:
+            raise InfrastructureError(_LOST)
+        return answer
 
 
 class Link:
@@ -35,9 +53,10 @@ class Link:
         self.on_beat: Callable[[], None] = _nothing
         self.on_stop: Callable[[], None] = _nothing
         self._channel = channel
-        self._answers: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._waiting: deque[Reply] = deque()
+        self._ended = False
         self._lock = threading.Lock()
-        self._heard = time.monotonic()
+        self._heard = _now()
         self._silence = silence
         self._closed = False
         channel.setcallback(self._receive, endmarker=_END)
@@ -46,28 +65,34 @@ class Link:
 
     def ask(self, question: str, **data: Any) -> Any:
         """Ask the controller and return its answer."""
+        return self.post(question, **data).wait()
+
+    def post(self, question: str, **data: Any) -> Reply:
+        """Ask the controller, and return what its answer comes to."""
+        reply = Reply()
         with self._lock:
+            if self._ended:
+                raise InfrastructureError(_LOST)
+            self._waiting.append(reply)
             try:
                 self._channel.send((question, data))
             except OSError:
-                raise InfrastructureError("the connection to the controller is lost") from None
-            kind, answer = self._answers.get()
-        if kind == REFUSAL:
-            raise LinkRefused(answer)
-        return answer
+                self._waiting.pop()
+                raise InfrastructureError(_LOST) from None
+        return reply
 
     def close(self) -> None:
         """Let the end of the channel mean nothing any more."""
         self._closed = True
 
     def _receive(self, message: Any) -> None:
-        self._heard = time.monotonic()
+        self._heard = _now()
         if message == _END:
             self._lose()
             return
         kind, data = message
         if kind in (ANSWER, REFUSAL):
-            self._answers.put((kind, data))
+            self._waiting.popleft().come.put((kind, data))
         elif kind == BEAT:
             self.on_beat()
         elif kind == STOP and not self.is_stopping:
@@ -76,14 +101,16 @@ class Link:
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C at a terminal would
 
     def _lose(self) -> None:
-        self._answers.put((REFUSAL, "the connection to the controller is lost"))
+        self._ended = True
+        while self._waiting:
+            self._waiting.popleft().come.put((_END, None))
         if self._silence is not None and not self._closed:
             os._exit(1)  # at once: whoever comes next on this machine wants our locks
 
     def _watch(self) -> None:
         while not self._closed:
             time.sleep(1)
-            if time.monotonic() - self._heard > (self._silence or 0):
+            if _now() - self._heard > (self._silence or 0):
                 self._lose()
 
 
@@ -108,6 +135,11 @@ def tell(channel: Any, kind: str, data: Any = None) -> None:
     """Send something to a worker, unless it is gone."""
     with contextlib.suppress(OSError):
         channel.send((kind, data))
+
+
+def _now() -> float:
+    """Return seconds that count on while the host sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _nothing() -> None:

@@ -14,7 +14,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import execnet
 import pytest
 
 from pytest_mlebench._units import show_duration
@@ -24,6 +23,7 @@ from pytest_mlebench.machines.xdist_internals import (
     UNREACHABLE,
     ElasticSession,
     MachineWorker,
+    connect,
 )
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between two tries to connect
@@ -102,6 +102,8 @@ class FleetMembership:
             self.end()
             manager.teardown_nodes()
             raise pytest.UsageError(self.describe_problems())
+        for name, problems in self.problems.items():
+            self.say(f"{name} cannot take part: {'; '.join(problems)}")
         early, self._early = self._early_queue(), None
         while not early.empty():
             self.elastic.call_soon(early.get())
@@ -196,8 +198,7 @@ class FleetMembership:
         while not self._ending.is_set():
             spec = execnet_spec(slot.machine, self.machines.keepalive, slot.name, self.job)
             try:
-                gateway = self._manager.group.makegateway(execnet.XSpec(spec))
-                gateway._rinfo()  # asks the other side, once
+                gateway = connect(self._manager, spec)
             except (*UNREACHABLE, AssertionError, ValueError) as problem:
                 slot.generation += 1
                 self.soon(partial(self._trouble, slot, type(problem).__name__))

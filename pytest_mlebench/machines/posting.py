@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from pytest_mlebench.sandbox import ImageIdentity
+
 KEY = "mle_posting"  # in what xdist gives its workers
 
 
@@ -28,6 +30,7 @@ class Posting:
     silence: float  # seconds without a heartbeat, after which the controller is gone
     agent: Parcel
     competitions: Parcel | None  # of one's own, if the session has any
+    image: ImageIdentity | None  # that agents have to run in, if they run in one
     identity: Mapping[str, str] | None  # of the agent, as the controller has found it
     session_usd: float | None  # that all attempts may spend together, if they are bounded
     secrets: Mapping[str, str]  # variables that the agent's settings refer to: never on disk
@@ -41,5 +44,10 @@ class Posting:
         """Return what ``to_dict`` wrote."""
         values = {item.name: data[item.name] for item in fields(cls)}
         own = values["competitions"]
-        parcels = {"agent": Parcel(**values["agent"]), "competitions": own and Parcel(**own)}
-        return cls(**values | parcels)
+        image = values["image"]
+        typed = {
+            "agent": Parcel(**values["agent"]),
+            "competitions": own and Parcel(**own),
+            "image": image and ImageIdentity(**image),
+        }
+        return cls(**values | typed)

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -17,6 +18,9 @@ SPARE_SECONDS = 900.0  # for preparing, collecting and grading, beside what the 
 ANSWER_SECONDS = 30
 _ENDLESS = ("0", "UNLIMITED", "INFINITE", "-1")  # man srun, --time: no limit is imposed
 _CONSTRAINTS = {"ConstrainRAMSpace": "memory", "ConstrainDevices": "GPUs"}  # man cgroup.conf
+POLL_SECONDS = 1.0
+# states in which nothing of a job runs; of a node that does not answer nobody knows (man squeue)
+ENDED = ("CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
 
 
 def time_of(words: Sequence[str]) -> float | None:
@@ -29,6 +33,32 @@ def partitions_of(words: Sequence[str]) -> list[str]:
     """Return the partitions that srun is told to use; none: Slurm has one for that."""
     given = _option(words, "partition", "p") or os.environ.get("SLURM_PARTITION", "")
     return [name for name in given.split(",") if name]
+
+
+def has_ended(job: str) -> bool:
+    """Tell whether Slurm says that a job has ended, and so everything in its allocation."""
+    try:
+        done = subprocess.run(
+            ["scontrol", "show", "job", "--oneliner", job],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    words = dict(word.partition("=")[::2] for word in done.stdout.split())
+    return words.get("JobState", "") in ENDED
+
+
+def wait_for_end(job: str, seconds: float) -> bool:
+    """Wait until a job has ended, as long as that is worth it; tell whether it has."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if has_ended(job):
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
 
 
 def seconds_of(text: str) -> float | None:

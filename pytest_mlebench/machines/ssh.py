@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pytest_mlebench._units import show_size
 from pytest_mlebench.machines.hosts_file import Machine
+from pytest_mlebench.sandbox.disk import RESERVE
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 60
@@ -181,6 +183,25 @@ def _problems(
     if apart > CLOCK_SECONDS:
         found.append(f"has a clock that is {apart:.0f} s apart from ours: set it right (NTP)")
     return found
+
+
+def disk_problems(look: HostLook) -> list[str]:
+    """Return why no attempt could begin on a machine's disk, if that is so."""
+    free = look.facts.get("free")
+    if free is None or free >= RESERVE.bytes:
+        return []
+    left, needed = show_size(free), show_size(RESERVE.bytes)
+    where = look.facts["folder"]
+    return [f"has {left} left on the disk of {where}, and {needed} must stay free: make room there"]
+
+
+def disk_note(look: HostLook, wanted: int) -> str | None:
+    """Return a line on a disk that has less left than an attempt may write."""
+    free = look.facts.get("free")
+    if look.problems or free is None or free >= wanted:
+        return None
+    left = f"{show_size(free)} left on the disk of {look.facts['folder']}"
+    return f"host {look.machine}: {left}, less than the limit of {show_size(wanted)}"
 
 
 def own_versions() -> dict[str, str]:

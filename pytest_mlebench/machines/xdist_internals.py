@@ -21,42 +21,16 @@ from typing import Any, Protocol
 
 import execnet
 import pytest
-import xdist
 from xdist import dsession as session_module
-from xdist import remote, workermanage
+from xdist import workermanage
 from xdist.dsession import DSession
 from xdist.report import report_collection_diff
 from xdist.scheduler import LoadScheduling
 from xdist.workermanage import NodeManager, WorkerController
 
-TESTED = "3.6 to 3.8"  # versions of pytest-xdist
 EARLY_DEATHS = 2  # of a worker that has not collected yet: it is not going to
 ENDED_WELL = (0, 1, 5)  # statuses of a worker's session: passed, failed, nothing collected
 UNREACHABLE = (execnet.HostNotFound, EOFError, OSError)
-
-# what we rely on, beside the documented hooks
-_NEEDED: dict[str, tuple[object, tuple[str, ...]]] = {
-    "LoadScheduling": (LoadScheduling, ("has_pending", "nodes", "remove_node", "add_node")),
-    "WorkerInteractor": (
-        getattr(remote, "WorkerInteractor", None),
-        ("run_one_test", "sendevent", "handle_command"),
-    ),
-    "TestQueue": (getattr(remote, "TestQueue", None), ("get", "put")),
-    "DSession": (
-        DSession,
-        (
-            *("worker_errordown", "worker_workerfinished", "worker_internal_error"),
-            *("handle_crashitem", "triggershutdown", "report_line", "session_finished"),
-        ),
-    ),
-    "NodeManager": (NodeManager, ("setup_nodes", "setup_node", "teardown_nodes")),
-    "WorkerController": (
-        WorkerController,
-        ("setup", "shutdown", "send_runtest_some", "process_from_remote", "shutting_down"),
-    ),
-    "xdist.dsession": (session_module, ("NodeManager",)),
-    "xdist.workermanage": (workermanage, ("Marker",)),
-}
 
 
 class Policy(Protocol):
@@ -76,21 +50,6 @@ class Policy(Protocol):
 
     def replace(self, worker: Any) -> bool:
         """Bring another worker in a lost one's place, now or later; tell whether one may come."""
-
-
-def require_known_xdist() -> None:
-    """Refuse a version of xdist whose inside is not what we replace."""
-    lacking = [
-        f"{owner}.{name}"
-        for owner, (place, names) in _NEEDED.items()
-        for name in names
-        if not hasattr(place, name)
-    ]
-    if lacking:
-        raise pytest.UsageError(
-            f"pytest-xdist {xdist.__version__} is not one that works here (it has no "
-            f"{', '.join(lacking)}): install {TESTED}, or run without -n, --tx and --mle-hosts"
-        )
 
 
 class OneByOne(LoadScheduling):  # type: ignore[misc]  # xdist has no types for mypy
@@ -320,6 +279,13 @@ class MachineWorker(WorkerController):  # type: ignore[misc]  # xdist has no typ
         self.channel = self.gateway.remote_exec(module)
         self.channel.send((self.workerinput, self._arguments, {}, None))
         self.channel.setcallback(self.process_from_remote, endmarker=workermanage.Marker.END)
+
+
+def connect(manager: NodeManager, spec: str) -> Any:
+    """Return a connection to whoever starts by a spec, once the other side has answered."""
+    gateway = manager.group.makegateway(execnet.XSpec(spec))
+    gateway._rinfo()  # asks the other side, once
+    return gateway
 
 
 def replace_node_manager(begin: Callable[[NodeManager, Any], list[Any]] | None) -> None:

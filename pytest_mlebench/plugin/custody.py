@@ -1,7 +1,9 @@
 """Which machine has an item's attempt, so that no other one begins it at the same time.
 
 An attempt goes on for its grace when its connection is lost. Until that is certainly over, or the
-machine itself says that it has ended, the item belongs to that machine alone.
+machine itself says that it has ended, the item belongs to that machine alone. The grace is counted
+here from when the machine's last question arrived, and there from when that question was asked and
+only if it was answered: whatever the network does, it is over there before it is over here.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pytest_mlebench.attempts.results import item_of
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.reports.results import ItemKey
 
-MARGIN_SECONDS = 5.0  # beyond the grace, for the attempt to take itself down
+MARGIN_SECONDS = 5.0  # beyond the grace, with which attempts have ended: clocks run differently
 HEAD_START_SECONDS = 15.0  # for a machine to say that it has an attempt, when a run is resumed
 _NOT_OVER = ("created", "waiting", "running")
 
@@ -28,6 +30,8 @@ class Held:
     machine: str
     attempt: str  # COMPETITION/seedK/attemptN
     until: float | None  # of the monotonic clock; None while the machine is there
+    lease: str | None = None  # the token under which it has the attempt
+    is_fenced: bool = False  # its worker is lost, and no other of the machine can adopt it
 
 
 class Custody:
@@ -37,31 +41,45 @@ class Custody:
         self._run = run
         self._grace = grace
         self._held: dict[ItemKey, Held] = {}
-        self._last_beat = time.monotonic()
+        self._renewed: dict[str, float] = {}  # by machine: when it was last heard of
 
     def machine_of(self, key: ItemKey) -> str | None:
         """Return the machine that an item belongs to, if it belongs to one."""
         held = self._held.get(key)
         return None if held is None else held.machine
 
-    def allows(self, machine: str, attempt: str) -> bool:
-        """Tell whether a machine may write into the folder of an attempt."""
-        return any(
-            held.machine == machine and held.attempt == attempt for held in self._held.values()
-        )
+    def may_have(self, key: ItemKey, machine: str) -> bool:
+        """Tell whether a machine may run an item: it belongs to nobody else."""
+        held = self._held.get(key)
+        return held is None or (held.machine == machine and not held.is_fenced)
 
     def attempts(self) -> set[str]:
         """Return the attempts that machines have."""
         return {held.attempt for held in list(self._held.values())}
 
-    def beat(self) -> None:
-        """Take note that all machines have just been told that we are there, also on disk."""
-        self._last_beat = time.monotonic()
-        write_text(self._run.path / ".beat", json.dumps({"grace": self._grace}))
+    def holds(self, machine: str, attempt: str) -> bool:
+        """Tell whether a machine has an attempt, under whichever lease."""
+        wanted = (machine, attempt)
+        return wanted in ((held.machine, held.attempt) for held in list(self._held.values()))
 
-    def take(self, key: ItemKey, machine: str, attempt: str) -> None:
+    def allows(self, machine: str, attempt: str, lease: str | None) -> bool:
+        """Tell whether a machine may write into the folder of an attempt under its lease."""
+        wanted = (machine, attempt, lease)
+        found = ((held.machine, held.attempt, held.lease) for held in list(self._held.values()))
+        return wanted in found
+
+    def renew(self, machine: str) -> None:
+        """Take note that a machine has asked for more time."""
+        self._renewed[machine] = time.monotonic()
+
+    def beat(self, every: float) -> None:
+        """Write down that machines may renew their leases until the next beat."""
+        state = {"grace": self._grace, "every": every}
+        write_text(self._run.path / ".beat", json.dumps(state))
+
+    def take(self, key: ItemKey, machine: str, attempt: str, lease: str | None = None) -> None:
         """Give an item to a machine that is connected."""
-        self._held[key] = Held(machine, attempt, None)
+        self._held[key] = Held(machine, attempt, None, lease)
 
     def release(self, key: ItemKey) -> None:
         """Let an item belong to nobody any more."""
@@ -69,10 +87,24 @@ class Custody:
 
     def lose(self, machine: str) -> None:
         """Start the grace of everything that a machine has."""
-        until = self._last_beat + self._grace + MARGIN_SECONDS
+        until = self._last_word(machine) + self._grace + MARGIN_SECONDS
         for key, held in self._held.items():
             if held.machine == machine and held.until is None:
                 self._held[key] = replace(held, until=until)
+
+    def fence(self, key: ItemKey, machine: str, seconds: float) -> None:
+        """Give an item to nobody until its lost worker has certainly ended, *seconds* at most."""
+        until = self._last_word(machine) + seconds + MARGIN_SECONDS
+        self._held[key] = replace(self._held[key], until=until, is_fenced=True)
+
+    def unfence(self, key: ItemKey) -> None:
+        """Let the time of a fenced item be over: its worker has ended."""
+        held = self._held.get(key)
+        if held is not None and held.is_fenced:
+            self._held[key] = replace(held, until=0.0)
+
+    def _last_word(self, machine: str) -> float:
+        return self._renewed.get(machine, time.monotonic())
 
     def absent_machines(self) -> set[str]:
         """Return the machines that have attempts and are not there."""
@@ -83,7 +115,10 @@ class Custody:
         lost = [
             key
             for key, held in self._held.items()
-            if held.machine == machine and held.until is not None and held.attempt not in there
+            if held.machine == machine
+            and held.until is not None
+            and held.attempt not in there
+            and not held.is_fenced
         ]
         for key, held in list(self._held.items()):
             if key in lost:
@@ -95,16 +130,22 @@ class Custody:
     def expire(self) -> list[ItemKey]:
         """Let go of what has outlived its grace, and return those items."""
         now = time.monotonic()
-        over = [key for key, held in self._held.items() if held.until and held.until < now]
+        over = [
+            key for key, held in self._held.items() if held.until is not None and held.until < now
+        ]
         for key in over:
-            self.give_up(key, f"{self._held[key].machine} was lost for longer than the grace")
+            held = self._held[key]
+            lost = f"{held.machine} was lost for longer than the grace"
+            fenced = f"the allocation of {held.machine} was lost"
+            self.give_up(key, fenced if held.is_fenced else lost)
         return over
 
     def resume(self) -> None:
         """Read which machines may still have attempts of an earlier session of the run."""
         try:
             beat = self._run.path / ".beat"
-            grace = float(json.loads(beat.read_text())["grace"])
+            state = json.loads(beat.read_text())
+            grace = float(state["grace"]) + float(state.get("every", 0.0))
             passed = time.time() - beat.stat().st_mtime
         except (OSError, ValueError, KeyError, TypeError):
             return
@@ -113,7 +154,7 @@ class Custody:
         for run in self._unfinished():
             name = run.folder.relative_to(self._run.path).as_posix()
             machine = run.record.conditions.machine or ""
-            self._held[item_of(run.record)] = Held(machine, name, until)
+            self._held[item_of(run.record)] = Held(machine, name, until, run.record.lease)
 
     def _unfinished(self) -> list[Run]:
         runs = [run for seed in self._run.seeds() for run in read_attempts(seed)]

@@ -33,6 +33,7 @@ class Distribution:
     def __init__(self, session: MleSession, log: ResultsLog) -> None:
         # late on purpose: only under xdist
         from pytest_mlebench.machines import xdist_internals
+        from pytest_mlebench.machines.xdist_contract import require_known_xdist
 
         self.session = session
         self.log = log
@@ -41,7 +42,7 @@ class Distribution:
         self._losses: Counter[str] = Counter()  # by node id
         self._order: ItemOrder | None = None
         self._elastic: xdist_internals.ElasticSession | None = None
-        xdist_internals.require_known_xdist()
+        require_known_xdist()
         _refuse_other_modes(session.config)
 
     @pytest.hookimpl(tryfirst=True)
@@ -115,11 +116,12 @@ class WorkerDistribution:
     def __init__(self, session: MleSession) -> None:
         # late on purpose: only under xdist
         from pytest_mlebench.machines import xdist_internals
+        from pytest_mlebench.machines.xdist_contract import require_known_xdist
 
         self.session = session
         self._internals = xdist_internals
         self._link = link_of(session.config)  # from now on it ends when the controller says so
-        xdist_internals.require_known_xdist()
+        require_known_xdist()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -19,15 +19,20 @@ from pytest_mlebench._units import show_duration
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.machines.hosts_file import Machine, Machines
+from pytest_mlebench.machines.image_transfer import ImageSpool
+from pytest_mlebench.machines.large_files import LargeFiles
 from pytest_mlebench.machines.link import BEAT, tell
 from pytest_mlebench.machines.packing import Package, pack_agent, pack_competitions
 from pytest_mlebench.machines.posting import KEY, Posting
-from pytest_mlebench.machines.slurm import cancel
-from pytest_mlebench.machines.ssh import at_once, look_at, own_versions
+from pytest_mlebench.machines.slurm import cancel, wait_for_end
+from pytest_mlebench.machines.ssh import at_once, disk_note, disk_problems, look_at, own_versions
 from pytest_mlebench.plugin.allocations import Allocations
+from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
+from pytest_mlebench.plugin.host_disclosure import HostDisclosure
+from pytest_mlebench.plugin.host_images import HostImages
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import MleSession
 from pytest_mlebench.plugin.settings import WORKER_KEY
@@ -51,12 +56,15 @@ class Fleet(Distribution):
         self.machines = machines
         self._agent = _pack(session)
         self._competitions = _pack_own_competitions(session)
+        self._disclosure = HostDisclosure(log)
         self._reachable: set[str] = set()
         self._desk: HostDesk | None = None  # from here on there once the run's folder is
         self._members: FleetMembership | None = None
         self._token = ""
         self._prepared: dict[str, set[str]] = {}  # competitions, by machine
-        self._images: dict[str, str] = {}  # digests, by machine
+        self._images = HostImages(session, machines.keepalive)
+        self._spool: ImageSpool | None = None
+        self._jobs: dict[Any, str] = {}  # of Slurm, by worker
         self._allocations = Allocations(session)
         self._workers: list[Any] = []
         self._ended: set[Any] = set()
@@ -68,7 +76,10 @@ class Fleet(Distribution):
         """Look at all machines, and refuse what cannot work before anything runs."""
         super().pytest_sessionstart(session)
         if self._elastic is not None:
-            self._look_at_machines()
+            try:
+                self._look_at_machines()
+            except ConfigError as error:
+                raise pytest.UsageError(str(error)) from None
             self._internals.replace_node_manager(self._begin)
 
     @pytest.hookimpl(optionalhook=True)
@@ -114,6 +125,8 @@ class Fleet(Distribution):
             self._members.end()
             if self._pools:
                 cancel(self._job)
+        if self._spool is not None:
+            self._spool.remove()
         super().pytest_unconfigure()
 
     def say(self, text: str) -> None:
@@ -130,9 +143,8 @@ class Fleet(Distribution):
             return _ANYWHERE
         if not self._allocations.last_for(worker, key):
             return None
-        owner = self._custody.machine_of(key)
-        if owner is not None:
-            return _THERE_ALREADY if owner == worker.machine else None
+        if self._custody.machine_of(key) is not None:
+            return _THERE_ALREADY if self._custody.may_have(key, worker.machine) else None
         there = self._prepared.get(worker.machine, set())
         return _PREPARED_THERE if key.competition in there else _ANYWHERE
 
@@ -141,11 +153,24 @@ class Fleet(Distribution):
         key = self.log.key_of(nodeid)
         if key is None or self._custody.machine_of(key) != worker.machine:
             return super().is_lost(nodeid, worker)
-        if worker.mle_slot.machine.srun is not None:  # Slurm ends what was in the allocation
-            self._custody.give_up(key, f"the allocation of {worker.machine} was lost")
-            return super().is_lost(nodeid, worker)
+        if worker.mle_slot.machine.srun is not None:  # a worker that hears nothing ends itself
+            self._fence(key, worker)
         self._losses[f"{nodeid} goes on"] += 1
         return self._losses[f"{nodeid} goes on"] >= RECONNECTIONS
+
+    def _fence(self, key: ItemKey, worker: Any) -> None:
+        """Keep the item of a lost worker of Slurm until that has ended: it does so by itself when
+        it hears nothing, and earlier when Slurm ends its job."""
+        seconds = self.machines.keepalive
+        self._custody.fence(key, worker.machine, seconds)
+        job, members = self._jobs.get(worker), self._members
+
+        def watch(job: str, members: FleetMembership) -> None:
+            if wait_for_end(job, seconds):
+                members.soon(partial(self._custody.unfence, key))
+
+        if job is not None and members is not None:
+            threading.Thread(target=watch, args=(job, members), daemon=True).start()
 
     def is_done(self, nodeid: str) -> None:
         """Let an item that is over belong to nobody."""
@@ -167,9 +192,11 @@ class Fleet(Distribution):
         own: dict[str, Callable[..., Any]] = {
             "greet": self._greet,
             "refuse": self._refuse,
+            "prepared": self._note_prepared,
             "ended": self._note_end,
         }
-        return {**super().answers(), **desk, **own}
+        image = {} if self._spool is None else self._spool.answers()
+        return {**super().answers(), **desk, **image, **own}
 
     @property
     def _pools(self) -> list[Machine]:
@@ -199,7 +226,14 @@ class Fleet(Distribution):
             lambda machine: look_at(machine, self.machines.keepalive, versions),
         )
         looks = [
-            replace(each, problems=(*each.problems, *self._allocations.too_short(each.machine)))
+            replace(
+                each,
+                problems=(
+                    *each.problems,
+                    *self._allocations.too_short(each.machine),
+                    *disk_problems(each),
+                ),
+            )
             for each in looks
         ]
         problems = [f"{each.machine}: {text}" for each in looks for text in each.problems]
@@ -210,6 +244,10 @@ class Fleet(Distribution):
             raise pytest.UsageError("\n  ".join((head, *problems)))
         self.session.notes += [f"host {problem}" for problem in problems]
         self._allocations.disclose(self._pools)
+        there = (each for each in self.machines.machines if each.name in self._reachable)
+        self.session.image = self._images.find(there)
+        wanted = max(limits.disk_bytes for limits in distinct_limits(self.session))
+        self.session.notes += [note for each in looks if (note := disk_note(each, wanted))]
 
     def _end_spent(self) -> None:
         """Let workers end whose allocations are too old for every item that is left."""
@@ -234,9 +272,17 @@ class Fleet(Distribution):
         custody = Custody(settings.run, settings.grace)
         custody.resume()
         self._token = _token(settings.run.path / ".token")
+        self._spool = self._images.spool()
         packages = [each for each in (self._agent, self._competitions) if each is not None]
+        large_files = LargeFiles(self.machines.keepalive)
         self._desk = HostDesk(
-            settings.run, custody, packages, self._item_of, self._given_to, self._session_usd
+            settings.run,
+            custody,
+            packages,
+            self._item_of,
+            self._given_to,
+            large_files,
+            self._session_usd,
         )
         self._members = FleetMembership(
             machines=self.machines,
@@ -253,18 +299,7 @@ class Fleet(Distribution):
         warn = settings.hosts_missing == "warn"
         # who waits in the queue of Slurm is not waited for
         expected = self._reachable - {each.name for each in self._pools}
-        workers = self._members.begin(manager, putevent, expected, warn=warn)
-        self._refuse_different_images(manager)
-        return workers
-
-    def _refuse_different_images(self, manager: Any) -> None:
-        if len(set(self._images.values())) > 1:
-            manager.teardown_nodes()
-            found = "; ".join(f"{name} has {image}" for name, image in self._images.items())
-            raise pytest.UsageError(
-                f"the hosts have different images of agent {self.session.shown_agent!r} "
-                f"({found}): pull or load the same one everywhere"
-            )
+        return self._members.begin(manager, putevent, expected, warn=warn)
 
     def _posting(self, machine: str) -> Posting:
         agent, settings = self.session.agent, self.session.settings
@@ -277,6 +312,7 @@ class Fleet(Distribution):
             silence=self.machines.keepalive,
             agent=self._agent.parcel,
             competitions=None if self._competitions is None else self._competitions.parcel,
+            image=self.session.image,
             identity=dict(self.session.identity(agent).facts),
             session_usd=self._session_usd,
             secrets=_secrets(agent),
@@ -285,11 +321,12 @@ class Fleet(Distribution):
     def _beat(self) -> None:
         """Tell all machines again and again that we are there; in a thread of its own."""
         shortest = min(self.session.settings.grace, self.machines.keepalive) / BEATS
+        every = min(shortest, LONGEST_BEAT)
         while True:
+            self._custody.beat(every)
             for channel in list(self._channels):
                 tell(channel, BEAT)
-            self._custody.beat()
-            if self._over.wait(min(shortest, LONGEST_BEAT)):
+            if self._over.wait(every):
                 return
 
     def _look_around(self) -> None:
@@ -328,15 +365,21 @@ class Fleet(Distribution):
         lost = self._custody.found(node.machine, {each["name"] for each in left} - set(unwanted))
         self._prepared[node.machine] = set(facts["prepared"])
         self._allocations.note(node, facts["seconds_left"])
-        if facts["image"] is not None:
-            self._images[node.machine] = facts["image"]
+        if facts["job"] is not None:
+            self._jobs[node] = facts["job"]
         self._members.soon(partial(self._members.greet, node, facts["slots"]))
+        self._members.soon(partial(self._disclosure.greet, node.machine, facts))
         self._members.soon(partial(self._count_losses, lost))
         return unwanted
 
     def _refuse(self, node: Any, problems: list[str]) -> None:
         if self._members is not None:
             self._members.soon(partial(self._members.refuse, node, problems))
+            self._members.soon(partial(self._disclosure.refuse, node.machine, problems))
+
+    def _note_prepared(self, node: Any, competitions: list[str]) -> None:
+        """Take note of data that a machine has prepared since it came."""
+        self._prepared.setdefault(node.machine, set()).update(competitions)
 
     def _note_end(self, node: Any) -> None:
         with self._change:

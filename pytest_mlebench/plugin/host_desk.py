@@ -19,8 +19,10 @@ from pytest_mlebench.gateway.run_account import RunAccount
 from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.machines.delivery import PIECE_BYTES, Incoming, delivered_files
 from pytest_mlebench.machines.host_account import AWAY, EXHAUSTED, FULL, HELD
+from pytest_mlebench.machines.large_files import LargeFiles
 from pytest_mlebench.machines.packing import Package
 from pytest_mlebench.plugin.custody import Custody
+from pytest_mlebench.plugin.lease_tokens import LeaseTokens
 from pytest_mlebench.reports.results import ItemKey
 
 OVER = ("collected", "graded")
@@ -36,6 +38,7 @@ class HostDesk:
         packages: Iterable[Package],
         item_of_worker: Callable[[Any], ItemKey | None],
         given_to: Callable[[ItemKey], str | None],
+        large_files: LargeFiles,
         session_usd: float | None = None,
     ) -> None:
         self.lock = threading.RLock()
@@ -47,6 +50,8 @@ class HostDesk:
         self._session_usd = session_usd  # that all attempts may spend on models together
         self._incoming = Incoming(run)
         self._incoming.discard()
+        self._tokens = LeaseTokens(run)
+        self._large_files = large_files
 
     def answers(self) -> Mapping[str, Callable[..., Any]]:
         """Return what workers may ask for, and who answers."""
@@ -56,13 +61,16 @@ class HostDesk:
             "piece": self._incoming.piece,
             "place": self._incoming.place,
         }
+        copy: dict[str, Callable[..., str]] = {"copy": self._copy, "copied": self._copied}
         return {
+            "renew": self._renew,
             "parcel": self._parcel,
             "known": self._known,
             "file": self._file,
             "number": self._number,
             "spend": self._spend,
-            **{name: partial(self._if_theirs, act) for name, act in take.items()},
+            **{name: partial(self._if_theirs, _without_node(act)) for name, act in take.items()},
+            **{name: partial(self._if_theirs, act) for name, act in copy.items()},
         }
 
     def unwanted(self, machine: str, left: list[dict[str, Any]]) -> list[str]:
@@ -73,10 +81,11 @@ class HostDesk:
                 key = ItemKey.from_dict(attempt["item"], f"an attempt on {machine}")
                 owner = self.custody.machine_of(key) or self._given_to(key)
                 alive = attempt["kept"] or attempt["phase"] in OVER
-                if not alive or owner not in (None, machine) or self._is_over(key):
+                stale = self._tokens.is_stale(key, attempt["lease"])
+                if not alive or stale or owner not in (None, machine) or self._is_over(key):
                     unwanted.append(attempt["name"])
                 else:
-                    self.custody.take(key, machine, attempt["name"])
+                    self.custody.take(key, machine, attempt["name"], attempt["lease"])
         return unwanted
 
     def _is_over(self, key: ItemKey) -> bool:
@@ -85,12 +94,25 @@ class HostDesk:
     def _attempts(self, key: ItemKey) -> list[Run]:
         return read_attempts(self._run.seed(key.competition, key.seed))
 
-    def _if_theirs(self, act: Callable[..., None], node: Any, name: str, **data: Any) -> None:
-        """Do something to an attempt that the worker's machine has; to no other."""
+    def _if_theirs(
+        self, act: Callable[..., Any], node: Any, name: str, lease: str | None, **data: Any
+    ) -> Any:
+        """Do something to an attempt that the worker's machine has a lease of; to no other."""
         with self.lock:
-            if not self.custody.allows(node.machine, name):
+            if not self.custody.allows(node.machine, name, lease):
                 raise InfrastructureError(f"{name} does not belong to {node.machine} any more")
-        act(name, **data)
+        return act(node, name, **data)
+
+    def _renew(self, node: Any) -> None:
+        self.custody.renew(node.machine)
+
+    def _copy(self, node: Any, name: str, file: str, path: str) -> str:
+        """Begin to copy a file that is too large to come in pieces."""
+        target = self._incoming.part(name, file)
+        return self._large_files.begin(node.mle_slot.machine, path, target)
+
+    def _copied(self, _node: Any, name: str, file: str) -> str:
+        return self._large_files.state(self._incoming.part(name, file))
 
     def _parcel(self, _node: Any, sha256: str, offset: int) -> bytes:
         return self._packages[sha256][offset : offset + PIECE_BYTES]
@@ -114,21 +136,22 @@ class HostDesk:
             source.seek(offset)
             return source.read(PIECE_BYTES)
 
-    def _number(self, node: Any, competition: str, seed: int) -> int:
-        """Give out the number of a new attempt, which from now on belongs to that machine."""
+    def _number(self, node: Any, competition: str, seed: int) -> dict[str, Any]:
+        """Give out number and lease of a new attempt, which from now on is that machine's."""
         key = self._item_of_worker(node)
         if key is None or (key.competition, key.seed) != (competition, seed):
             raise InfrastructureError(f"{node.machine} has not been given {competition}/seed{seed}")
         with self.lock:
-            owner = self.custody.machine_of(key)
-            if owner not in (None, node.machine):
+            if not self.custody.may_have(key, node.machine):
+                owner = self.custody.machine_of(key)
                 raise InfrastructureError(f"{competition}/seed{seed} belongs to {owner}")
             folder = self._run.seed(competition, seed)
             attempt = folder.next_attempt()
             attempt.path.mkdir(mode=0o700, parents=True)
             name = attempt.path.relative_to(self._run.path).as_posix()
-            self.custody.take(key, node.machine, name)
-        return attempt.number
+            lease = self._tokens.issue(key)
+            self.custody.take(key, node.machine, name, lease)
+        return {"number": attempt.number, "lease": lease}
 
     def _spend(
         self, node: Any, name: str, first: int, settled: list[str], holding: str, wanted: str | None
@@ -140,7 +163,7 @@ class HostDesk:
         account = RunAccount(self._run.path, self._session_usd, name)
         with self.lock:
             living = self.custody.attempts()
-            mine = self.custody.allows(node.machine, name)
+            mine = self.custody.holds(node.machine, name)
         try:
             more = wanted if mine else None
             held = account.exchange(first, settled, holding if mine else "0", more, living)
@@ -156,3 +179,12 @@ class HostDesk:
         if known is not None and known.is_over:
             raise InfrastructureError(f"{name} is over")
         write_text(folder.record, record)
+
+
+def _without_node(act: Callable[..., None]) -> Callable[..., None]:
+    """Return what does something to an attempt, whoever asks for it."""
+
+    def call(_node: Any, name: str, **data: Any) -> None:
+        act(name, **data)
+
+    return call

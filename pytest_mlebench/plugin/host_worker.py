@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 from collections.abc import Generator
 from typing import Any
 
@@ -27,6 +29,7 @@ class HostWorker:
         self.posting = posting
         self.keeping = keeping_of(session, posting)
         note_allocation()
+        self._prepared: set[str] = set()  # what the controller knows of
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -34,6 +37,7 @@ class HostWorker:
         link = link_of(self.session.config)
         try:
             facts = _look_around(self.session)
+            self._prepared = set(facts["prepared"])
         except MlebenchError as problem:
             link.ask("refuse", problems=[str(problem)])
             raise pytest.UsageError(str(problem)) from None
@@ -47,7 +51,15 @@ class HostWorker:
             return (yield)
         finally:
             with contextlib.suppress(MlebenchError):  # it is lost, or comes with the next worker
+                self._tell_what_is_new()
                 self.keeping.tidy()
+
+    def _tell_what_is_new(self) -> None:
+        """Let the controller know which datasets have been prepared here meanwhile."""
+        new = set(_prepared(self.session)) - self._prepared
+        if new:
+            link_of(self.session.config).ask("prepared", competitions=sorted(new))
+            self._prepared |= new
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -62,14 +74,18 @@ class HostWorker:
 def _look_around(session: MleSession) -> dict[str, Any]:
     """Return what the controller needs to know of this machine, or refuse what cannot work."""
     notes = refuse_what_cannot_work(session)
-    store, agent = session.store, session.agent
-    image = getattr(session.sandbox(agent), "image_digest", None)
-    competitions = [session.registry.load(each) for each in session.settings.ids]
     return {
         "slots": slots_of(session),
         "seconds_left": allocation.seconds_left(),
+        "job": os.environ.get("SLURM_JOB_ID"),
         "notes": notes,
+        "host": socket.gethostname(),
         "hardware": host_hardware(),
-        "image": None if image is None else image(agent),
-        "prepared": [each.id for each in competitions if store.find(each) is not None],
+        "prepared": _prepared(session),
     }
+
+
+def _prepared(session: MleSession) -> list[str]:
+    """Return the competitions of the session that have their data here."""
+    competitions = [session.registry.load(each) for each in session.settings.ids]
+    return [each.id for each in competitions if session.store.find(each) is not None]

@@ -94,6 +94,19 @@ class ResultsLog:
             disclosure = replace(disclosure, splits=(), competitions=ids)
         return replace(plan, disclosure=disclosure)
 
+    def disclose_hosts(self, hosts: Mapping[str, str], notes: Iterable[str]) -> None:
+        """Let the report say which hosts take part, what each is made of, and what is special."""
+        if self.run is None:
+            return
+        base = self.run.plan.disclosure
+        known = dict.fromkeys((*self.run.notes, *notes))
+        plan = replace(
+            self.run.plan,
+            disclosure=replace(base, hosts={**base.hosts, **hosts}, notes=tuple(known)),
+        )
+        self.run = replace(self.run, plan=plan)
+        self._write_plan(plan)
+
     def key_of(self, nodeid: str) -> ItemKey | None:
         """Return what identifies an item, if it is about an attempt."""
         return self._keys.get(nodeid)

@@ -21,12 +21,12 @@ from pytest_mlebench.limits import STANDARD, Limits, demo_limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import marked, registry
 from pytest_mlebench.plugin.settings import Settings
-from pytest_mlebench.plugin.worker_link import keeping_of, posting_of, travelled_agent
+from pytest_mlebench.plugin.worker_link import keeping_of, link_of, posting_of, travelled_agent
 from pytest_mlebench.reports.results import ItemKey, Result
 
 if TYPE_CHECKING:
     from pytest_mlebench.attempts.run import Circumstances
-    from pytest_mlebench.sandbox import Job, Sandbox
+    from pytest_mlebench.sandbox import ImageIdentity, Job, Sandbox
     from pytest_mlebench.store.store import Store
 
 SESSION = pytest.StashKey["MleSession"]()
@@ -48,6 +48,7 @@ class MleSession:
         self.posting = posting_of(config)
         self.agent_is_stand_in = False  # for one that does not exist, while its list is made
         self.attempts, self.hours = 0, 0.0  # that the tests collected so far ask for
+        self.image: ImageIdentity | None = None  # that all hosts of the session have to use
         self.notes: list[str] = []  # further lines for the header and the disclosure
         self._agent = self._find_agent()
         self._sandboxes: dict[str, Sandbox] = {}
@@ -151,12 +152,16 @@ class MleSession:
             return Identity(self.posting.identity)  # as the controller has found it
         known = self._identities.get(id(agent))
         if known is None or known[0] is not agent:
-            image = getattr(self.sandbox(agent), "image_digest", None)
-            identity = identify_agent(
-                agent, hidden=self.hidden, image=None if image is None else image(agent)
-            )
+            identity = identify_agent(agent, hidden=self.hidden, image=self._digest(agent))
             known = self._identities[id(agent)] = (agent, identity)
         return known[1]
+
+    def _digest(self, agent: Agent) -> str | None:
+        """Return what identifies the content of an agent's image, if it has one."""
+        if self.image is not None and agent is self._agent:
+            return self.image.digest
+        image = getattr(self.sandbox(agent), "image_digest", None)
+        return None if image is None else str(image(agent))
 
     def dataset(self, competition: Competition) -> Dataset:
         """Return a prepared dataset; what is missing fails or skips as the options say."""
@@ -279,7 +284,14 @@ class MleSession:
 
             cache = self.settings.run_path.parent / ".docker"
             walls = self.settings.require_walls
-            return DockerSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
+            made = DockerSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
+            if self.posting is not None and self.posting.image is not None:
+                # late on purpose: on other machines
+                from pytest_mlebench.machines.image_transfer import fetch_image
+
+                link = link_of(self.config)
+                made.expect_image(self.posting.image, lambda: fetch_image(link))
+            return made
         if name == "rootless":
             from pytest_mlebench.sandbox.rootless import RootlessSandbox  # late on purpose: heavy
             from pytest_mlebench.sandbox.rootless.image_cache import FOLDER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -30,7 +30,8 @@ class Disclosure:
     description: str | None = None  # whose description the agent was given
     limits: Mapping[str, str] = field(default_factory=dict)  # as Limits.describe() has them
     deviations: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (is, standard)
-    hardware: Mapping[str, str] = field(default_factory=dict)
+    hardware: Mapping[str, str] = field(default_factory=dict)  # of several hosts, all values
+    hosts: Mapping[str, str] = field(default_factory=dict)  # of several: what each is made of
     gpus: tuple[str, ...] = ()  # each set of GPUs that attempts had: "1 x NVIDIA A10 (24GB)"
     attempts: Mapping[str, int] = field(default_factory=dict)  # how many were made, repeated, …
     benchmark: str | None = None  # the version of the benchmark's data and graders
@@ -103,7 +104,8 @@ class Disclosure:
                 f"{key} {value} instead of {standard}"
                 for key, (value, standard) in self.deviations.items()
             ),
-            "hardware": _join(self.hardware),
+            "hardware": "" if len(self.hosts) > 1 else _join(self.hardware),
+            "hosts": "; ".join(f"{name}: {text}" for name, text in self.hosts.items()),
             "GPUs": ", ".join(self.gpus),
             "attempts": _join({f"{key}:": number for key, number in self.attempts.items()}),
             "benchmark": self.benchmark,
@@ -132,6 +134,18 @@ def host_hardware() -> dict[str, str]:
     }
 
 
+def host_name(machine: str | None, host: str | None) -> str:
+    """Return what a host is called: as in hosts.toml, and by itself where that is another name."""
+    if machine is None or host is None or machine == host:
+        return machine or host or "?"
+    return f"{machine} ({host})"
+
+
+def host_text(hardware: Mapping[str, str], gpus: Iterable[str]) -> str:
+    """Return in a line what a host is made of."""
+    return ", ".join(filter(None, (_join(hardware), *gpus)))
+
+
 def _pairs(deviations: Mapping[str, Any], where: str) -> dict[str, tuple[str, str]]:
     table = json_table(deviations, f"{where}: deviations")
     pairs = {key: table.texts(key) for key in deviations}
@@ -156,4 +170,4 @@ def _tally(data: Mapping[str, str]) -> dict[str, int]:
 
 
 _TUPLES = {"splits", "competitions", "notes", "gpus", "llms"}
-_TABLES = {"limits", "deviations", "hardware", "data", "extra", "attempts"}
+_TABLES = {"limits", "deviations", "hardware", "hosts", "data", "extra", "attempts"}

@@ -7,7 +7,7 @@ part of a job, so none can leak through a sandbox.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -137,6 +137,36 @@ class Recovering(Protocol):
 
     def wait_until_ready(self, waiting: Callable[[str], object]) -> None:
         """Return when agents can run, having said for what one waits; else raise SandboxError."""
+
+
+@dataclass(frozen=True)
+class ImageIdentity:
+    """What tells an image from all others, on whichever engine it is."""
+
+    id: str  # of its configuration, which lists its layers: the same after it was sent
+    digest: str  # as a registry knows it, else the id
+
+
+@runtime_checkable
+class Imaging(Protocol):
+    """A sandbox whose agents run in images, which may be sent from one host to another."""
+
+    def find_image(self, agent: Agent) -> ImageIdentity:
+        """Return the image of an agent, found, pulled or built; else raise ConfigError."""
+
+    def save_image(self, agent: Agent, path: Path) -> None:
+        """Write the image of an agent to a file, for another engine to load."""
+
+    def expect_image(self, image: ImageIdentity, bring: Callable[[], Iterator[bytes]]) -> None:
+        """Run agents in this very image, and in no other; *bring* returns it, saved."""
+
+
+@runtime_checkable
+class Outliving(Protocol):
+    """A sandbox whose agents live on when the process that started them is killed."""
+
+    def end_orphans(self) -> None:
+        """End what dead processes of this host have left running; called in any process."""
 
 
 def contract_environment(

@@ -176,6 +176,7 @@ records = st.builds(
     model_use=st.none() | model_uses,
     snapshots=st.lists(snapshots, max_size=2).map(tuple),
     extra=st.dictionaries(words, texts, max_size=2),
+    lease=st.none() | st.text(),
     superseded=st.booleans(),
 )
 

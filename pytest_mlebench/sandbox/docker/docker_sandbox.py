@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from pytest_mlebench.host.gpus import gpus_for
 from pytest_mlebench.host.leases import Capacity, LeaseClaim
 from pytest_mlebench.host.signals import termination_interrupts
 from pytest_mlebench.limits import Limits
-from pytest_mlebench.sandbox import Ending, Job
+from pytest_mlebench.sandbox import Ending, ImageIdentity, Job
 from pytest_mlebench.sandbox.docker.cleanup import remove_orphans
 from pytest_mlebench.sandbox.docker.container import Container
 from pytest_mlebench.sandbox.docker.container_walls import require_walls, walls_of
@@ -28,7 +29,7 @@ from pytest_mlebench.sandbox.docker.engine import Engine, EngineFacts, check_lim
 from pytest_mlebench.sandbox.docker.execution import Execution
 from pytest_mlebench.sandbox.docker.gpu_request import require_gpus
 from pytest_mlebench.sandbox.docker.home import Home
-from pytest_mlebench.sandbox.docker.images import Image, Images, refuse_archive
+from pytest_mlebench.sandbox.docker.images import Bring, Image, Images, refuse_archive
 from pytest_mlebench.sandbox.docker.network import check_network
 from pytest_mlebench.sandbox.docker.prepared_image import Prepared, Preparer
 from pytest_mlebench.sandbox.docker.remote_home import RemoteHome
@@ -60,6 +61,7 @@ class DockerSandbox:
         self._grace = grace_seconds
         self._require_walls = require_walls
         self._agents: dict[tuple[str | None, Path | None], Image] = {}
+        self._expected: tuple[ImageIdentity, Bring] | None = None
         self.left: list[Container] = []  # could not be removed, for their engine was gone
 
     @cached_property
@@ -147,8 +149,26 @@ class DockerSandbox:
         """Return the agent's image, ready for attempts."""
         key = (agent.image, agent.build)
         if key not in self._agents:  # once: an agent must not change under a session's hands
-            self._agents[key] = self.images.ensure(agent)
+            self._agents[key] = self._ensure(agent)
         return self._preparer.prepare(self._agents[key])
+
+    def find_image(self, agent: Agent) -> ImageIdentity:
+        """Return the image of an agent, found, pulled or built."""
+        image = self.images.ensure(agent)
+        return ImageIdentity(image.id, image.digest)
+
+    def save_image(self, agent: Agent, path: Path) -> None:
+        """Write the image of an agent to a file, for another engine to load."""
+        self.images.save(self.images.ensure(agent), path)
+
+    def expect_image(self, image: ImageIdentity, bring: Bring) -> None:
+        """Run agents in this very image, and in no other; *bring* returns it, saved."""
+        self._expected = (image, bring)
+
+    def _ensure(self, agent: Agent) -> Image:
+        if self._expected is None:
+            return self.images.ensure(agent)
+        return self.images.ensure_same(agent, *self._expected)
 
     def home(self, job: Job, prepared: Prepared) -> Home:
         """Return the home folder of a job, tied to the engine as it allows."""
@@ -177,6 +197,19 @@ class DockerSandbox:
     def make_room(self) -> None:
         """End the containers of dead workers: they let go of their leases when they died."""
         remove_orphans(self.engine)
+
+    def end_orphans(self) -> None:
+        """End the containers of dead processes, by a connection of one's own."""
+        deadline = time.monotonic() + RESTART_SECONDS
+        while True:
+            try:
+                remove_orphans(Engine(self._address))
+            except (ConfigError, SandboxError):  # it may be restarted just now
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+            else:
+                return
 
     def wait_until_ready(self, waiting: Callable[[str], object]) -> None:
         """Wait for an engine that is being restarted; one that stays away is lost."""

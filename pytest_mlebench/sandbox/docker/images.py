@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from filelock import FileLock
 
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, InfrastructureError
+from pytest_mlebench.sandbox import ImageIdentity
 from pytest_mlebench.sandbox.docker.build_context import Context
 from pytest_mlebench.sandbox.docker.engine import Engine
 
 REPOSITORY = "pytest-mlebench"
+
+Bring = Callable[[], Iterator[bytes]]  # returns an image as another engine has saved it
 
 # What the reference's Dockerfiles take as build arguments; given to those that ask.
 BUILD_ARGUMENTS = {
@@ -74,6 +79,46 @@ class Images:
             self._engine.api.inspect_distribution(name)
         except (errors.APIError, OSError) as refusal:
             raise _unobtainable(name, getattr(refusal, "explanation", None) or refusal) from None
+
+    def ensure_same(self, agent: Agent, wanted: ImageIdentity, bring: Bring) -> Image:
+        """Return the very image that another engine has: there already, else pulled or sent."""
+        with self.lock(_slug(wanted.id)):
+            found = self.find(wanted.id)
+            if found is None and "@" in wanted.digest:
+                with contextlib.suppress(ConfigError):  # no registry is reached: it is sent
+                    self._pull(wanted.digest)
+                found = self.find(wanted.id)
+            if found is None:
+                self._load(wanted, bring)
+                found = self.find(wanted.id)
+        if found is None:
+            raise ConfigError(
+                f"the image {wanted.id} was loaded and is not there: does this engine keep images "
+                "in another way (containerd's store)? use the same kind everywhere"
+            )
+        name = agent.image or agent.name
+        return replace(found, name=name, digests=(wanted.digest,))
+
+    def save(self, image: Image, path: Path) -> None:
+        """Write an image to a file."""
+        with self._engine.asked(f"cannot save the image {image.name}"), path.open("wb") as file:
+            for piece in self._engine.streams.get_image(image.id):
+                file.write(piece)
+
+    def _load(self, wanted: ImageIdentity, bring: Bring) -> None:
+        errors, problem = self._engine.sdk.errors, None
+        try:
+            for step in self._engine.streams.load_image(bring(), quiet=True):
+                problem = step.get("error", problem)
+            repository, tag = f"{REPOSITORY}/sent", wanted.id.partition(":")[2][:20]
+            self._engine.api.tag(wanted.id, repository, tag)  # what has no name is soon removed
+        except (errors.APIError, InfrastructureError, OSError) as refusal:
+            problem = str(getattr(refusal, "explanation", None) or refusal)
+        if problem is not None:
+            raise ConfigError(
+                f"the image {wanted.digest} is not on the engine, cannot be pulled, and was not "
+                f"sent ({problem}): pull or load it here"
+            )
 
     def find(self, name: str) -> Image | None:
         """Return an image that is on the engine."""
@@ -169,6 +214,13 @@ class Images:
         if found is None:
             raise _unobtainable(name, problem)
         return found
+
+
+def identify_image(name: str) -> dict[str, str]:
+    """Return what identifies an image of this host's engine, pulled if need be."""
+    with tempfile.TemporaryDirectory() as cache:
+        image = Images(Engine(), Path(cache)).ensure(Agent(name="image", image=name))
+    return {"id": image.id, "digest": image.digest}
 
 
 def refuse_archive(agent: Agent) -> None:

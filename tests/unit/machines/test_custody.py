@@ -42,11 +42,49 @@ def phase(run: RunFolder) -> str:
 
 
 def test_only_the_machine_that_has_an_attempt_may_write_it(custody: Custody) -> None:
-    custody.take(KEY, "gpu1", NAME)
-    assert custody.allows("gpu1", NAME)
-    assert not custody.allows("gpu2", NAME)
+    custody.take(KEY, "gpu1", NAME, "token")
+    assert custody.allows("gpu1", NAME, "token")
+    assert not custody.allows("gpu2", NAME, "token")
     custody.release(KEY)
-    assert not custody.allows("gpu1", NAME)
+    assert not custody.allows("gpu1", NAME, "token")
+
+
+def test_a_stale_token_opens_nothing(custody: Custody) -> None:
+    custody.take(KEY, "gpu1", NAME, "old")
+    custody.take(KEY, "gpu1", NAME, "new")
+    assert not custody.allows("gpu1", NAME, "old")
+    assert not custody.allows("gpu1", NAME, None)
+
+
+def test_the_grace_begins_with_the_machines_last_question(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(custody_module.time, "monotonic", lambda: clock[0])
+    custody = Custody(run, 60.0)
+    custody.take(KEY, "gpu1", NAME)
+    custody.renew("gpu1")
+    clock[0] += 40  # the loss is noticed late
+    custody.lose("gpu1")
+    clock[0] += 20 + custody_module.MARGIN_SECONDS
+    assert custody.expire() == []
+    clock[0] += 0.1
+    assert custody.expire() == [KEY]
+
+
+def test_a_fenced_item_is_nobodys_until_its_worker_has_ended(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(custody_module.time, "monotonic", lambda: clock[0])
+    custody = Custody(run, 0.0)
+    custody.take(KEY, "a100", NAME)
+    custody.fence(KEY, "a100", 60.0)
+    assert not custody.may_have(KEY, "a100")  # another allocation of the same pool
+    assert custody.found("a100", set()) == []
+    clock[0] += 66
+    assert custody.expire() == [KEY]
+    assert custody.may_have(KEY, "a100")
 
 
 def test_an_item_stays_with_a_lost_machine_for_the_grace(custody: Custody, run: RunFolder) -> None:
@@ -99,7 +137,7 @@ def test_what_another_machine_says_changes_nothing(custody: Custody) -> None:
 def test_a_resumed_run_leaves_its_attempts_with_their_machines(
     custody: Custody, run: RunFolder
 ) -> None:
-    custody.beat()
+    custody.beat(0.0)
     resumed = Custody(run, 5.0)
     resumed.resume()
     assert resumed.machine_of(KEY) == "gpu1"
@@ -107,7 +145,7 @@ def test_a_resumed_run_leaves_its_attempts_with_their_machines(
 
 
 def test_a_run_resumed_after_the_grace_is_free(custody: Custody, run: RunFolder) -> None:
-    custody.beat()
+    custody.beat(0.0)
     long_ago = time.time() - 601
     os.utime(run.path / ".beat", (long_ago, long_ago))
     resumed = Custody(run, 5.0)

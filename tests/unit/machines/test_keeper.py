@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -29,6 +30,16 @@ def waiting_for(path: Path) -> None:
         time.sleep(0.02)
 
 
+def processes_of(folder: Path) -> list[str]:
+    """Return the processes that print to the keeper's log."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/fd/1"):
+        with contextlib.suppress(OSError):
+            if path.readlink() == folder / ".keeper.log":
+                found.append(path.parts[2])
+    return found
+
+
 def test_a_keeper_does_the_work_and_is_waited_for(tmp_path: Path) -> None:
     keeper.start_keeper(
         tmp_path, lambda: (tmp_path / "done").write_text(str(os.getpid())), grace=60
@@ -50,7 +61,8 @@ def test_what_the_work_raises_comes_out_where_one_waits(tmp_path: Path) -> None:
 def test_an_attempt_that_nobody_asks_for_ends_itself(tmp_path: Path) -> None:
     keeper.start_keeper(tmp_path, lambda: time.sleep(600), grace=1)
     assert keeper.is_kept(tmp_path)
-    with pytest.raises(SandboxError, match="abandoned: no session has asked for it for 1s"):
+    words = "abandoned: no session has asked for it within its grace of 1s"
+    with pytest.raises(SandboxError, match=words):
         keeper.wait_for_end(tmp_path, tend=nothing, is_stopping=no_stop)
 
 
@@ -85,6 +97,61 @@ def test_a_keeper_that_is_killed_is_the_benchmarks_own_fault(tmp_path: Path) -> 
     os.kill(int(pid.read_text()), signal.SIGKILL)
     with pytest.raises(SandboxError, match="was killed"):
         keeper.wait_for_end(tmp_path, tend=nothing, is_stopping=no_stop)
+
+
+def test_what_a_killed_keeper_leaves_is_ended_by_its_warden(tmp_path: Path) -> None:
+    pid, cleaned = tmp_path / "pid", tmp_path / "cleaned"
+
+    def work() -> None:
+        pid.write_text(str(os.getpid()))
+        time.sleep(600)
+
+    keeper.start_keeper(tmp_path, work, grace=600, after_kill=cleaned.touch)
+    assert wait_until(pid.is_file, 30)
+    os.killpg(os.getpgid(int(pid.read_text())), signal.SIGKILL)
+    assert wait_until(cleaned.is_file, 30)
+
+
+def test_after_a_keeper_that_ends_well_there_is_nothing_to_clean_up(tmp_path: Path) -> None:
+    go, cleaned = tmp_path / "go", tmp_path / "cleaned"
+    keeper.start_keeper(tmp_path, lambda: waiting_for(go), grace=600, after_kill=cleaned.touch)
+    assert len(processes_of(tmp_path)) == 2
+    go.touch()
+    keeper.wait_for_end(tmp_path, tend=nothing, is_stopping=no_stop)
+    assert wait_until(lambda: processes_of(tmp_path) == [], 30)
+    assert not cleaned.exists()
+
+
+def test_an_answer_that_comes_late_renews_the_lease_from_when_it_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    keeper.start_keeper(tmp_path, lambda: time.sleep(600), grace=3)
+    asked = keeper.boot_clock()
+
+    def tend() -> None:
+        keeper.beat(tmp_path, asked)  # again and again, of one question
+
+    with pytest.raises(SandboxError, match="abandoned"):
+        keeper.wait_for_end(tmp_path, tend=tend, is_stopping=no_stop)
+
+
+def test_an_attempt_that_does_not_end_by_itself_is_killed_before_its_lease_is_over(
+    tmp_path: Path,
+) -> None:
+    def stubborn() -> None:
+        while True:
+            try:
+                time.sleep(600)
+            except KeyboardInterrupt:
+                continue
+
+    began = keeper.boot_clock()
+    keeper.start_keeper(tmp_path, stubborn, grace=3)
+    with pytest.raises(SandboxError, match="was killed"):
+        keeper.wait_for_end(tmp_path, tend=nothing, is_stopping=no_stop)
+    assert keeper.ending_seconds(3) == 1
+    assert keeper.ending_seconds(1800) == keeper.STOP_SECONDS
+    assert keeper.boot_clock() - began >= 3 - keeper.POLL_SECONDS
 
 
 STARTER = """

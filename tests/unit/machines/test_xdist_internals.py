@@ -11,7 +11,7 @@ import xdist
 from xdist import dsession, remote
 from xdist.scheduler import LoadScheduling
 
-from pytest_mlebench.machines import xdist_internals
+from pytest_mlebench.machines import xdist_contract
 from pytest_mlebench.machines.xdist_internals import OneByOne
 
 
@@ -71,7 +71,7 @@ def join(scheduler: OneByOne, name: str, items: list[str], **how: bool) -> Worke
 
 
 def test_the_installed_version_has_all_that_is_replaced() -> None:
-    xdist_internals.require_known_xdist()
+    xdist_contract.require_known_xdist()
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,31 @@ def test_a_version_that_lacks_something_is_refused_by_what_it_lacks(
 ) -> None:
     monkeypatch.delattr(place, name)
     words = re.escape(f"pytest-xdist {xdist.__version__} is not one that works here (it has no ")
-    with pytest.raises(pytest.UsageError, match=rf"{words}\w+\.{name}\): install 3.6 to 3.8"):
-        xdist_internals.require_known_xdist()
+    with pytest.raises(pytest.UsageError, match=rf"{words}\w+\.{name}\): install 3.7 to 3.8"):
+        xdist_contract.require_known_xdist()
+
+
+def test_a_version_whose_objects_lack_an_attribute_is_refused_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begin(self: object, config: object) -> None:
+        """Set nothing."""
+
+    monkeypatch.setattr(dsession.DSession, "__init__", begin)
+    with pytest.raises(pytest.UsageError, match=r"it has no DSession\._active_nodes, "):
+        xdist_contract.require_known_xdist()
+
+
+def test_a_version_with_other_parameters_is_refused_by_what_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lose(self: object, node: object, why: str, error: object) -> None:
+        """Take one more."""
+
+    monkeypatch.setattr(dsession.DSession, "worker_errordown", lose)
+    words = r"it has other parameters of DSession\.worker_errordown \(node, why, error\)"
+    with pytest.raises(pytest.UsageError, match=words):
+        xdist_contract.require_known_xdist()
 
 
 def test_the_longest_item_is_handed_out_first_and_one_at_a_time(scheduler: OneByOne) -> None:

@@ -1,0 +1,177 @@
+"""Agents in containers on hosts with an engine each; only the controller has the image."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from docker_images import BUSYBOX, ensure_busybox
+from host_machines import SCRIPT, TWO, HostMachines, RunningSession
+from sandbox_job import wait_until
+
+from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.sandbox.docker import Engine
+
+pytestmark = [pytest.mark.slow, pytest.mark.docker]
+
+Start = Callable[..., RunningSession]
+
+# an agent of a shell alone: it waits until the test lets it go on, as the one of Python does
+COMMAND = """echo hello; while true; do for address in {addresses}; do
+echo $COMPETITION_ID | nc -w 5 $address {port} 2>/dev/null | grep -q go && break 2; done; sleep 0.2
+done; cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv"""
+
+
+class HostEngine:
+    """The engine of a host, which runs on the host itself."""
+
+    def __init__(self, hosts: HostMachines, name: str) -> None:
+        self._ssh = ["ssh", "-F", f"{hosts.folder}/ssh_config", name]
+        self._socket = hosts.disk(name) / "tmp/e/docker.sock"
+        self("start")
+        self.run("ln -sf /tmp/e/docker.sock /run/docker.sock")  # where engines usually are
+
+    def __call__(self, verb: str) -> None:
+        """Start, stop or restart it."""
+        self.run(f"MLEBENCH_ENGINE_DIR=/tmp/e {SCRIPT.parent / 'engine'} {verb}")
+
+    def run(self, command: str) -> None:
+        """Run a command on the host."""
+        subprocess.run([*self._ssh, command], check=True, stdout=subprocess.DEVNULL)
+
+    def api(self, path: str) -> str:
+        """Return what the engine answers to a question, also while the host's cable is cut."""
+        command = ["curl", "-fsS", "--unix-socket", self._socket, f"http://engine/{path}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def containers(self) -> list[str]:
+        """Return the ids of all containers, running or not."""
+        return [each["Id"] for each in json.loads(self.api("containers/json?all=1"))]
+
+    def has_image(self, name: str) -> bool:
+        """Tell whether an image is there, by a name or id."""
+        images = json.loads(self.api("images/json?all=1"))
+        return any(name in (each["Id"], *(each["RepoTags"] or ())) for each in images)
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    """The id of an image that is on the engine of the controller."""
+    try:
+        engine = Engine()
+    except ConfigError as problem:
+        if os.environ.get("MLEBENCH_REQUIRE_ENGINE"):
+            pytest.fail(f"MLEBENCH_REQUIRE_ENGINE is set, but: {problem}")
+        pytest.skip(str(problem))
+    ensure_busybox(engine.api)
+    found: str = engine.api.inspect_image(BUSYBOX)["Id"]
+    engine.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def docked(image: str, three_hosts: HostMachines) -> Iterator[HostMachines]:
+    """Two hosts of their own; that the others could be made says that these can."""
+    assert three_hosts.names
+    assert image
+    hosts = HostMachines(2)
+    yield hosts
+    hosts.down()
+
+
+@pytest.fixture(scope="module")
+def engines(docked: HostMachines) -> Iterator[dict[str, HostEngine]]:
+    """An engine on each of the hosts."""
+    engines = {name: HostEngine(docked, name) for name in docked.names}
+    yield engines
+    for engine in engines.values():
+        engine("stop")
+
+
+@pytest.fixture
+def contained(docked: HostMachines, tmp_path: Path) -> str:
+    """An agent in a container that waits until it is let go."""
+    docked.gate.open.clear()
+    addresses = " ".join(f"10.{docked.network}.{name[1:]}.1" for name in docked.names)
+    command = COMMAND.format(addresses=addresses, port=docked.gate.port)
+    (tmp_path / "contained").mkdir()
+    (tmp_path / "contained/agent.toml").write_text(
+        f'image = "{BUSYBOX}"\ncommand = ["sh", "-c", {json.dumps(command)}]\n'
+    )
+    return "--mle-agent=contained"
+
+
+def test_the_image_is_sent_and_containers_outlive_their_connections(
+    docked: HostMachines,
+    engines: dict[str, HostEngine],
+    image: str,
+    contained: str,
+    start: Start,
+    tmp_path: Path,
+) -> None:
+    assert not any(engine.has_image(image) for engine in engines.values())
+    session = start(contained, docked.write_toml(tmp_path / "hosts.toml"), *TWO)
+    running = session.wait_for_running(2)
+    assert sorted(running.values()) == ["h1", "h2"]
+    assert all(engine.has_image(image) for engine in engines.values())
+
+    docked.end_connections("h1")
+    session.wait_for_text("h1 is lost")
+    assert wait_until(lambda: session.text.count("h1 is here") == 2, 120), session.text
+
+    docked.let_go()
+    assert session.end() == 0, session.text
+    records = session.records()
+    assert {name: record["phase"] for name, record in records.items()} == dict.fromkeys(
+        running, "graded"
+    )
+    assert {record["ending"]["image"] for record in records.values()} == {image}
+    disclosure = session.report()["disclosure"]
+    assert disclosure["image"] == image
+    assert sorted(disclosure["hosts"]) == ["h1", "h2"]
+    assert any(note.startswith("hosts h1, h2: engine: docker ") for note in disclosure["notes"])
+    assert all(engine.containers() == [] for engine in engines.values())
+    assert not (session.run / ".image.tar").exists()
+
+
+def test_no_container_outlives_its_keeper_and_no_item_is_lost_with_an_engine(
+    docked: HostMachines,
+    engines: dict[str, HostEngine],
+    image: str,
+    contained: str,
+    start: Start,
+    tmp_path: Path,
+) -> None:
+    session = start(contained, docked.write_toml(tmp_path / "hosts.toml"), *TWO)
+    running = session.wait_for_running(2)
+    assert wait_until(lambda: all(engine.containers() for engine in engines.values()), 120)
+    docked.do("cut", "h1")  # nobody can come and clean up
+    for pid in keepers(docked, "h1"):
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: engines["h1"].containers() == [], 120)
+    docked.do("mend", "h1")
+
+    engines["h2"]("restart")
+    again = {name.replace("attempt1", "attempt2") for name in running}
+    assert wait_until(lambda: again <= session.running().keys(), 240), session.text
+    docked.let_go()
+    assert session.end() == 0, session.text
+    phases = {name: record["phase"] for name, record in session.records().items()}
+    assert phases == dict.fromkeys(running, "error") | dict.fromkeys(again, "graded")
+    assert all(engine.containers() == [] for engine in engines.values())
+
+
+def keepers(hosts: HostMachines, name: str) -> list[int]:
+    """Return the keepers of a host; their wardens print to the same log, and lead a session."""
+    found = []
+    for pid in hosts.pids(name):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/fd/1").readlink().name == ".keeper.log" and os.getsid(pid) != pid:
+                found.append(pid)
+    return found
