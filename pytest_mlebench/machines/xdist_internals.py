@@ -87,15 +87,19 @@ class OneByOne(LoadScheduling):  # type: ignore[misc]  # xdist has no types for 
             self.collection = next(iter(self.node2collection.values()))
             seconds = [self._policy.predicted_seconds(nodeid) for nodeid in self.collection]
             self.pending[:] = sorted(range(len(seconds)), key=lambda index: -seconds[index])
-        for node in self.nodes:
-            self.check_schedule(node)
+        while best := self._best():
+            self._hand_out(*best)
 
     def check_schedule(self, node: Any, duration: float = 0) -> None:
         """Give a worker an item if it has none; without one it waits: another may be lost."""
-        if node.shutting_down or node not in self.node2collection or self.node2pending[node]:
-            return
-        if (index := self._choose(node)) is None:
-            return
+        if self._is_free(node) and (ranked := self._ranked(node)):
+            self._hand_out(node, self.pending[min(ranked)[1]])
+
+    def _is_free(self, node: Any) -> bool:
+        has_come = node in self.node2collection and not node.shutting_down
+        return has_come and not self.node2pending[node]
+
+    def _hand_out(self, node: Any, index: int) -> None:
         self.pending.remove(index)
         self.node2pending[node].append(index)
         with contextlib.suppress(OSError):  # it is gone: its end, an event, gives the item back
@@ -131,13 +135,24 @@ class OneByOne(LoadScheduling):  # type: ignore[misc]  # xdist has no types for 
         held = self.node2pending.get(node)
         return self.collection[held[0]] if held and self.collection is not None else None
 
-    def _choose(self, node: Any) -> int | None:
+    def _best(self) -> tuple[Any, int] | None:
+        """Return a free worker and the item that suits it, of all the pair that suits best."""
         ranked = [
-            (rank, place)
-            for place, index in enumerate(self.pending)
-            if (rank := self._policy.rank(self.collection[index], node)) is not None  # type: ignore[index]  # there are pending items
+            (*each, number)
+            for number, node in enumerate(self.nodes)
+            if self._is_free(node)
+            for each in self._ranked(node)
         ]
-        return self.pending[min(ranked)[1]] if ranked else None
+        if not ranked:
+            return None
+        _, place, number = min(ranked)
+        return self.nodes[number], self.pending[place]
+
+    def _ranked(self, node: Any) -> list[tuple[int, int]]:
+        """Return the items that a worker may run: how much they suit it, and their places."""
+        items = self.collection or []
+        ranks = ((self._policy.rank(items[i], node), place) for place, i in enumerate(self.pending))
+        return [(rank, place) for rank, place in ranks if rank is not None]
 
 
 class ElasticSession:

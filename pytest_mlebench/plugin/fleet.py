@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,16 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_mlebench._files import write_text
-from pytest_mlebench._references import referenced_names
 from pytest_mlebench._units import show_duration
-from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.machines.hosts_file import Machine, Machines
 from pytest_mlebench.machines.image_transfer import ImageSpool
 from pytest_mlebench.machines.large_files import LargeFiles
 from pytest_mlebench.machines.link import BEAT, tell
-from pytest_mlebench.machines.packing import Package, pack_agent, pack_competitions
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.machines.slurm import cancel, wait_for_end
 from pytest_mlebench.machines.ssh import at_once, disk_note, disk_problems, look_at, own_versions
@@ -33,6 +27,13 @@ from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
 from pytest_mlebench.plugin.host_disclosure import HostDisclosure
 from pytest_mlebench.plugin.host_images import HostImages
+from pytest_mlebench.plugin.host_packages import (
+    packed_agent,
+    packed_competitions,
+    run_token,
+    secrets_of,
+    worker_arguments,
+)
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import MleSession
 from pytest_mlebench.plugin.settings import WORKER_KEY
@@ -54,8 +55,8 @@ class Fleet(Distribution):
     def __init__(self, session: MleSession, log: ResultsLog, machines: Machines) -> None:
         super().__init__(session, log)
         self.machines = machines
-        self._agent = _pack(session)
-        self._competitions = _pack_own_competitions(session)
+        self._agent = packed_agent(session)
+        self._competitions = packed_competitions(session)
         self._disclosure = HostDisclosure(log)
         self._reachable: set[str] = set()
         self._desk: HostDesk | None = None  # from here on there once the run's folder is
@@ -271,7 +272,7 @@ class Fleet(Distribution):
             raise RuntimeError("xdist has no session")
         custody = Custody(settings.run, settings.grace)
         custody.resume()
-        self._token = _token(settings.run.path / ".token")
+        self._token = run_token(settings.run.path / ".token")
         self._spool = self._images.spool()
         packages = [each for each in (self._agent, self._competitions) if each is not None]
         large_files = LargeFiles(self.machines.keepalive)
@@ -286,7 +287,7 @@ class Fleet(Distribution):
         )
         self._members = FleetMembership(
             machines=self.machines,
-            arguments=_arguments(self.session.config, settings.agent),
+            arguments=worker_arguments(self.session.config, settings.agent),
             elastic=elastic,
             say=self.say,
             look=self._look_around,
@@ -315,7 +316,7 @@ class Fleet(Distribution):
             image=self.session.image,
             identity=dict(self.session.identity(agent).facts),
             session_usd=self._session_usd,
-            secrets=_secrets(agent),
+            secrets=secrets_of(agent),
         )
 
     def _beat(self) -> None:
@@ -385,48 +386,3 @@ class Fleet(Distribution):
         with self._change:
             self._ended.add(node)
             self._change.notify_all()
-
-
-def _pack(session: MleSession) -> Package:
-    """Return the agent, ready to travel, or refuse what cannot travel."""
-    if session.agent_is_overridden:
-        raise ConfigError(
-            "--mle-hosts cannot send the agent of a conftest.py to other hosts: declare it in an "
-            "agent.toml and name it with --mle-agent"
-        )
-    if session.settings.tests:
-        raise ConfigError(
-            f"--mle-hosts runs the built-in suite only, given: {' '.join(session.settings.tests)}: "
-            "leave the paths out, or run them with -n on one host"
-        )
-    agent = session.agent
-    agent.environment()  # what it refers to has to be set here, and travels by value
-    agent.model_keys()
-    return pack_agent(agent, session.settings.hidden)
-
-
-def _pack_own_competitions(session: MleSession) -> Package | None:
-    """Return the competitions that only this host has, ready to travel, if there are any."""
-    registry = session.registry
-    own = [registry.load(each) for each in session.settings.ids if not registry.is_builtin(each)]
-    return pack_competitions(each.folder for each in own) if own else None
-
-
-def _secrets(agent: Agent) -> dict[str, str]:
-    names = {name for value in agent.env.values() for name in referenced_names(value)}
-    names |= {name for upstream in agent.models for name in upstream.references()}
-    return {name: os.environ[name] for name in sorted(names) if name in os.environ}
-
-
-def _token(path: Any) -> str:
-    """Return what tells this run from all others, made once."""
-    if not path.is_file():
-        write_text(path, secrets.token_hex(16))
-    text: str = path.read_text()
-    return text
-
-
-def _arguments(config: pytest.Config, agent: str) -> list[str]:
-    """Return what the workers' sessions are given: what was typed, and the agent."""
-    typed = [str(each) for each in config.invocation_params.args]
-    return [*typed, f"--mle-agent={agent}", "-p", "no:cacheprovider"]

@@ -99,9 +99,9 @@ class HostMachines:
         """Let something happen to a host: kill, back, cut, mend, slow."""
         self._script(what, name.removeprefix("h"), *more)
 
-    def write_toml(self, path: Path, **changes: dict[str, Any]) -> str:
+    def write_toml(self, path: Path, keepalive: str = "8s", **changes: dict[str, Any]) -> str:
         """Write a hosts.toml, and return the option that names it."""
-        lines = [f'ssh_config = "{self.folder}/ssh_config"', 'keepalive = "8s"']
+        lines = [f'ssh_config = "{self.folder}/ssh_config"', f'keepalive = "{keepalive}"']
         for name in [*self.names, *(each for each in changes if each not in self.names)]:
             table = {"python": sys.executable, "slots": 1} | changes.get(name, {})
             lines += [f"[hosts.{name}]", *(f"{k} = {json.dumps(v)}" for k, v in table.items())]

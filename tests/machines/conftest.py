@@ -47,8 +47,8 @@ def start(tmp_path: Path) -> Iterator[object]:
     """Start sessions in the background, and end those that a test leaves running."""
     started: list[RunningSession] = []
 
-    def begin(*arguments: str, **how: str) -> RunningSession:
-        session = RunningSession(tmp_path, *arguments, **how)
+    def begin(*arguments: str, folder: Path = tmp_path, **how: str) -> RunningSession:
+        session = RunningSession(folder, *arguments, **how)
         started.append(session)
         return session
 

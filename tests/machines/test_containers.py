@@ -77,18 +77,18 @@ def image() -> str:
 
 @pytest.fixture(scope="module")
 def docked(image: str, three_hosts: HostMachines) -> Iterator[HostMachines]:
-    """Two hosts of their own; that the others could be made says that these can."""
+    """Three hosts of their own; that the others could be made says that these can."""
     assert three_hosts.names
     assert image
-    hosts = HostMachines(2)
+    hosts = HostMachines(3)
     yield hosts
     hosts.down()
 
 
 @pytest.fixture(scope="module")
 def engines(docked: HostMachines) -> Iterator[dict[str, HostEngine]]:
-    """An engine on each of the hosts."""
-    engines = {name: HostEngine(docked, name) for name in docked.names}
+    """An engine on each of the hosts but the last."""
+    engines = {name: HostEngine(docked, name) for name in docked.names[:2]}
     yield engines
     for engine in engines.values():
         engine("stop")
@@ -116,9 +116,11 @@ def test_the_image_is_sent_and_containers_outlive_their_connections(
     tmp_path: Path,
 ) -> None:
     assert not any(engine.has_image(image) for engine in engines.values())
-    session = start(contained, docked.write_toml(tmp_path / "hosts.toml"), *TWO)
+    option = docked.write_toml(tmp_path / "hosts.toml")
+    session = start(contained, option, *TWO, "--mle-hosts-missing=warn")
     running = session.wait_for_running(2)
     assert sorted(running.values()) == ["h1", "h2"]
+    assert "mle-bench: h3 cannot take part: no container engine answers at " in session.text
     assert all(engine.has_image(image) for engine in engines.values())
 
     docked.end_connections("h1")
@@ -135,7 +137,9 @@ def test_the_image_is_sent_and_containers_outlive_their_connections(
     disclosure = session.report()["disclosure"]
     assert disclosure["image"] == image
     assert sorted(disclosure["hosts"]) == ["h1", "h2"]
-    assert any(note.startswith("hosts h1, h2: engine: docker ") for note in disclosure["notes"])
+    notes = disclosure["notes"]
+    assert any(note.startswith("hosts h1, h2: engine: docker ") for note in notes)
+    assert any(note.startswith("host h3: no container engine answers at ") for note in notes)
     assert all(engine.containers() == [] for engine in engines.values())
     assert not (session.run / ".image.tar").exists()
 
@@ -147,9 +151,17 @@ def test_no_container_outlives_its_keeper_and_no_item_is_lost_with_an_engine(
     contained: str,
     start: Start,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    sent = f"pytest-mlebench/sent:{image.removeprefix('sha256:')[:20]}"
+    settings = tmp_path / "contained/agent.toml"
+    settings.write_text(settings.read_text().replace(BUSYBOX, sent))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")  # the first host tells the image
+    docked.names.remove("h3")
     session = start(contained, docked.write_toml(tmp_path / "hosts.toml"), *TWO)
+    docked.names.append("h3")
     running = session.wait_for_running(2)
+    assert {record["identity"]["agent.image"] for record in session.records().values()} == {image}
     assert wait_until(lambda: all(engine.containers() for engine in engines.values()), 120)
     docked.do("cut", "h1")  # nobody can come and clean up
     for pid in keepers(docked, "h1"):

@@ -20,7 +20,8 @@ def phases(session: RunningSession) -> dict[str, str]:
 def test_an_attempt_outlives_its_connection_and_is_adopted(
     hosts: HostMachines, agent: str, start: Start, tmp_path: Path
 ) -> None:
-    session = start(agent, hosts.write_toml(tmp_path / "hosts.toml"), *TWO)
+    # a connection that is closed is noticed by its end, not by a silence of ten minutes
+    session = start(agent, hosts.write_toml(tmp_path / "hosts.toml", keepalive="10m"), *TWO)
     running = session.wait_for_running(2)
     machine = next(iter(running.values()))
     hosts.end_connections(machine)
@@ -74,21 +75,25 @@ def test_another_host_gets_the_item_only_when_the_grace_is_over(
     assert hosts.leftovers() == []
 
 
-def test_a_session_that_is_killed_is_resumed_without_losing_a_second(
+def test_a_session_that_is_killed_is_resumed_from_elsewhere_without_losing_a_second(
     hosts: HostMachines, agent: str, start: Start, tmp_path: Path
 ) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    hosts.waiting_agent(elsewhere)
     option = hosts.write_toml(tmp_path / "hosts.toml")
     session = start(agent, option, *TWO)
     running = session.wait_for_running(2)
     began = {name: session.records()[name]["timings"]["running"] for name in running}
     session.process.kill()
     session.process.wait()
-    again = start(agent, option, log="again")
+    runs = f"--mle-runs-dir={tmp_path / 'mle-runs'}"
+    again = start(agent, option, runs, folder=elsewhere)
     again.wait_for_text("is here")
     hosts.let_go()
     assert again.end() == 0, again.text
-    assert phases(again) == dict.fromkeys(running, "graded")
-    assert {n: r["timings"]["running"] for n, r in again.records().items()} == began
+    assert phases(session) == dict.fromkeys(running, "graded")
+    assert {n: r["timings"]["running"] for n, r in session.records().items()} == began
     assert hosts.leftovers() == []
 
 

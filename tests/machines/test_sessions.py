@@ -23,6 +23,15 @@ shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
 """
 
 
+TALKATIVE = """
+import os, shutil
+with open(os.environ["LOGS_DIR"] + "/noise.bin", "wb") as file:
+    file.write(os.urandom(1 << 21))
+shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
+            os.environ["SUBMISSION_DIR"] + "/submission.csv")
+"""
+
+
 def test_the_agent_travels_and_the_results_come_back(
     hosts: HostMachines, agent: str, start: Start, tmp_path: Path
 ) -> None:
@@ -64,6 +73,24 @@ def test_competitions_of_ones_own_travel(hosts: HostMachines, start: Start, tmp_
     ((name, record),) = session.records().items()
     assert (name, record["phase"]) == ("concrete/seed0/attempt1", "graded")
     assert session.report()["results"][0]["outcome"] == "graded"
+    assert hosts.leftovers() == []
+
+
+def test_a_slow_cable_is_not_a_lost_host(hosts: HostMachines, start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "talkative"
+    folder.mkdir()
+    (folder / "main.py").write_text(TALKATIVE)
+    (folder / "agent.toml").write_text('command = ["bash", "-c", "python $AGENT_DIR/main.py"]\n')
+    option = hosts.write_toml(tmp_path / "hosts.toml")
+    for name in hosts.names:
+        hosts.do("slow", name, "4000")  # the file takes seconds, the beats must not wait for it
+    session = start("--mle-agent=talkative", option, TWO[0])
+    assert session.end() == pytest.ExitCode.OK, session.text
+    assert "is lost" not in session.text
+    ((name, record),) = session.records().items()
+    assert record["phase"] == "graded"
+    files = [path.stat().st_size for path in (session.run / name).rglob("noise.bin")]
+    assert files == [1 << 21]
     assert hosts.leftovers() == []
 
 

@@ -153,6 +153,26 @@ def test_an_item_that_belongs_to_a_worker_goes_to_no_other(
     assert (other.given, owner.given) == ([], [0])
 
 
+def test_of_all_that_are_free_the_one_that_suits_an_item_best_gets_it(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
+
+    class Preferring(Rules):
+        """Its items may run anywhere; one of them had better run on a certain worker."""
+
+        def rank(self, nodeid: str, worker: Any) -> int | None:
+            return 0 if (nodeid, worker.gateway.id) == ("xx", "b") else 1
+
+    scheduler = OneByOne(pytestconfig, None, Preferring())
+    workers = [Worker(name) for name in "ab"]
+    for worker in workers:
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, ["xx", "x"])
+    scheduler.schedule()
+    assert [worker.given for worker in workers] == [[1], [0]]  # though "a" came first
+
+
 def test_a_worker_with_other_items_is_not_given_any(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
