@@ -60,13 +60,10 @@ def ending_seconds(grace: float) -> float:
 
 def beat(folder: Path, asked_at: float | None = None) -> None:
     """Tell a keeper that somebody was interested when the controller was asked."""
-    text = f"{boot_clock() if asked_at is None else asked_at:020.6f}".encode()
+    part = folder / f".beat.{os.getpid()}.{threading.get_ident()}"
     with contextlib.suppress(OSError):  # the folder may have been delivered and removed
-        handle = os.open(folder / ".beat", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.pwrite(handle, text, 0)
-        finally:
-            os.close(handle)
+        part.write_text(repr(boot_clock() if asked_at is None else asked_at))
+        part.replace(folder / ".beat")
 
 
 def start_keeper(
@@ -82,7 +79,6 @@ def start_keeper(
     Its lease lasts for the grace after *renewed* (now, if that is not given). What the work leaves
     running when its process is killed is ended by *after_kill*.
     """
-    (folder / ".beat").touch()
     beat(folder, renewed)
     ready, begun = os.pipe()
     sys.stdout.flush()
@@ -227,7 +223,7 @@ class _Watch:
         self.reason: str | None = None
         self._folder = folder
         self._grace = grace
-        self._renewed = 0.0
+        self._renewed = self._beat() or boot_clock()
         self._main = threading.main_thread().ident
 
     def run(self) -> None:
@@ -247,11 +243,16 @@ class _Watch:
         if (self._folder / ".stop").exists():
             self.reason = "the session was ended"
             return boot_clock() + STOP_SECONDS
-        with contextlib.suppress(OSError, ValueError):  # removed, or just being written
-            self._renewed = max(self._renewed, float((self._folder / ".beat").read_text()))
+        self._renewed = max(self._renewed, self._beat())
         lease_ends = self._renewed + self._grace
         if boot_clock() <= lease_ends - ending_seconds(self._grace):
             return None
         lasted = show_duration(self._grace)
         self.reason = f"abandoned: no session has asked for it within its grace of {lasted}"
         return lease_ends
+
+    def _beat(self) -> float:
+        try:
+            return float((self._folder / ".beat").read_text())
+        except (OSError, ValueError):  # the folder has been removed
+            return 0.0

@@ -43,8 +43,8 @@ def examine(session: MleSession, problems: Problems) -> tuple[str, ...]:
     problems.check(lambda: refuse_absurd(session), None, remedy_of(session))
     if not session.agent_is_overridden:
         problems.check(lambda: _refuse_shared_dollars(session), None, BASELINE)
-    elsewhere = settings.hosts is not None  # every host looks around for itself
-    notes = [] if elsewhere else examine_host(session, problems)
+    # every host looks around for itself
+    notes = [] if session.has_hosts else examine_host(session, problems)
     return tuple(dict.fromkeys((*notes, *session.notes, *_choices(session))))
 
 

@@ -48,6 +48,7 @@ class MleSession:
         self.posting = posting_of(config)
         self.agent_is_stand_in = False  # for one that does not exist, while its list is made
         self.attempts, self.hours = 0, 0.0  # that the tests collected so far ask for
+        self.has_hosts = settings.hosts is not None  # attempts run on other machines
         self.image: ImageIdentity | None = None  # that all hosts of the session have to use
         self.notes: list[str] = []  # further lines for the header and the disclosure
         self._agent = self._find_agent()
