@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_mlebench._problems import Problems
@@ -14,6 +16,9 @@ from pytest_mlebench.plugin.session import SESSION, MleSession
 from pytest_mlebench.plugin.terminal import Terminal
 from pytest_mlebench.plugin.verdicts import Verdicts
 from pytest_mlebench.plugin.way_out import explain, session_of
+
+if TYPE_CHECKING:
+    from pytest_mlebench.machines.hosts_file import Machines
 
 
 def activate(config: pytest.Config) -> None:
@@ -47,11 +52,10 @@ def _distribution(session: MleSession, log: ResultsLog | None) -> dict[str, obje
     # late on purpose: only under xdist
     from pytest_mlebench.plugin.distribution import Distribution, WorkerDistribution
 
-    if log is not None and session.settings.hosts is not None:
-        from pytest_mlebench.machines.hosts_file import read_hosts
+    if log is not None and (machines := _machines(session)) is not None:
         from pytest_mlebench.plugin.fleet import Fleet
 
-        return {"distribution": Fleet(session, log, read_hosts(session.settings.hosts))}
+        return {"distribution": Fleet(session, log, machines)}
     if log is not None:
         return {"distribution": Distribution(session, log)}
     parts: dict[str, object] = {"distribution": WorkerDistribution(session)}
@@ -60,6 +64,27 @@ def _distribution(session: MleSession, log: ResultsLog | None) -> dict[str, obje
 
         parts["host-worker"] = HostWorker(session, session.posting)
     return parts
+
+
+def _machines(session: MleSession) -> Machines | None:
+    """Return the other machines of a session: of its file, or those that ``--tx`` names by ssh.
+
+    A conftest's agent and tests of the user's own cannot travel: these are left to xdist itself.
+    """
+    # late on purpose: only under xdist
+    from pytest_mlebench.machines.hosts_file import read_hosts
+    from pytest_mlebench.machines.tx_specs import machines_of
+
+    settings, option = session.settings, session.config.option
+    if settings.hosts is not None:
+        return read_hosts(settings.hosts)
+    if session.agent_is_overridden or settings.tests:
+        return None
+    machines = machines_of(option.tx)
+    if machines is not None:
+        session.has_hosts = True
+        option.tx = ["popen"]  # stands for all machines, which are connected in another way
+    return machines
 
 
 def _checked(config: pytest.Config) -> MleSession:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,6 +92,21 @@ def test_a_slow_cable_is_not_a_lost_host(hosts: HostMachines, start: Start, tmp_
     assert record["phase"] == "graded"
     files = [path.stat().st_size for path in (session.run / name).rglob("noise.bin")]
     assert files == [1 << 21]
+    assert hosts.leftovers() == []
+
+
+def test_hosts_that_xdists_own_option_names_get_all_that_others_get(
+    hosts: HostMachines, start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(TALKATIVE)  # only here
+    specs = [f"--tx=ssh=-F {hosts.folder}/ssh_config {each}" for each in hosts.names[:2]]
+    places = [f"{spec}//python={sys.executable}" for spec in specs]
+    session = start("--mle-agent=python mine.py", "--dist=load", *places, TWO[0])
+    assert session.end() == pytest.ExitCode.OK, session.text
+    ((name, record),) = session.records().items()
+    assert record["phase"] == "graded"
+    assert record["conditions"]["machine"] in hosts.names[:2]
+    assert (session.run / name / "submission.csv").is_file()
     assert hosts.leftovers() == []
 
 
