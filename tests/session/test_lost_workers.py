@@ -85,7 +85,12 @@ def test_a_host_that_cannot_be_reached_is_refused_in_a_sentence(session: Session
     spec = "ssh=-o ConnectTimeout=1 -o BatchMode=yes -p 1 127.0.0.1"
     result = session.alone("--mle-agent=dummy", TWO[0], f"--tx={spec}", "--dist=load")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --tx: cannot start a worker: HostNotFound: *127.0.0.1"])
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: --tx: 1 of 1 hosts cannot take part:",
+            "  127.0.0.1: cannot be reached: ssh: connect to host 127.0.0.1 port 1: *",
+        ]
+    )
 
 
 @pytest.mark.parametrize("mode", ["each", "loadscope", "loadfile", "loadgroup"])
