@@ -63,6 +63,7 @@ class Fleet(Distribution):
         self._members: FleetMembership | None = None
         self._token = ""
         self._prepared: dict[str, set[str]] = {}  # competitions, by machine
+        self._digests: dict[str, str] = {}  # of images, by machine
         self._images = HostImages(session, machines.keepalive)
         self._spool: ImageSpool | None = None
         self._jobs: dict[Any, str] = {}  # of Slurm, by worker
@@ -300,7 +301,19 @@ class Fleet(Distribution):
         warn = settings.hosts_missing == "warn"
         # who waits in the queue of Slurm is not waited for
         expected = self._reachable - {each.name for each in self._pools}
-        return self._members.begin(manager, putevent, expected, warn=warn)
+        workers = self._members.begin(manager, putevent, expected, warn=warn)
+        self._refuse_different_images(manager)
+        return workers
+
+    def _refuse_different_images(self, manager: Any) -> None:
+        """Refuse hosts that have found different images where none is sent to them."""
+        if len(set(self._digests.values())) > 1:
+            manager.teardown_nodes()
+            found = "; ".join(f"{name} has {image}" for name, image in self._digests.items())
+            raise pytest.UsageError(
+                f"the hosts have different images of agent {self.session.shown_agent!r} "
+                f"({found}): pull or load the same one everywhere"
+            )
 
     def _posting(self, machine: str) -> Posting:
         agent, settings = self.session.agent, self.session.settings
@@ -366,6 +379,8 @@ class Fleet(Distribution):
         lost = self._custody.found(node.machine, {each["name"] for each in left} - set(unwanted))
         self._prepared[node.machine] = set(facts["prepared"])
         self._allocations.note(node, facts["seconds_left"])
+        if facts["image"] is not None:
+            self._digests[node.machine] = facts["image"]
         if facts["job"] is not None:
             self._jobs[node] = facts["job"]
         self._members.soon(partial(self._members.greet, node, facts["slots"]))

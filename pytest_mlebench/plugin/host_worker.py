@@ -74,6 +74,7 @@ class HostWorker:
 def _look_around(session: MleSession) -> dict[str, Any]:
     """Return what the controller needs to know of this machine, or refuse what cannot work."""
     notes = refuse_what_cannot_work(session)
+    image = getattr(session.sandbox(session.agent), "image_digest", None)
     return {
         "slots": slots_of(session),
         "seconds_left": allocation.seconds_left(),
@@ -81,6 +82,7 @@ def _look_around(session: MleSession) -> dict[str, Any]:
         "notes": notes,
         "host": socket.gethostname(),
         "hardware": host_hardware(),
+        "image": None if image is None else image(session.agent),
         "prepared": _prepared(session),
     }
 
