@@ -325,7 +325,10 @@ class HostKeeping:
     def _occupy(self, seed: SeedFolder) -> None:
         """Make a seed's folder, which no other worker on this machine touches until ``tidy``."""
         while seed.path not in self._occupied:
-            with contextlib.suppress(FileNotFoundError):  # another has just removed it, being empty
+            # another may just remove it, being empty: then it is neither made nor there
+            with contextlib.suppress(FileNotFoundError, FileExistsError):
+                if seed.path.is_file():
+                    raise NotADirectoryError(f"{seed.path} is a file")
                 seed.path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 # one whose connection is lost may have it, and ends within its silence
                 held = hold(_occupation(seed.path), wait=True)
