@@ -17,6 +17,7 @@ from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.machines.delivery import PIECE_BYTES, WINDOW, Conversation
 from pytest_mlebench.machines.link import Reply
 
+BUSY_SECONDS = 120.0  # after the last piece, for the engine there to unpack what it was sent
 POLL_SECONDS = 0.5  # while the controller saves the image
 
 
@@ -28,6 +29,7 @@ class ImageSpool:
         self._save = save
         self._lock = threading.Lock()
         self._saving: threading.Thread | None = None
+        self._asked_at: float | None = None
         self._problem = "" if save is not None else "the controller's engine does not have it"
 
     def answers(self) -> Mapping[str, Callable[..., Any]]:
@@ -36,6 +38,7 @@ class ImageSpool:
 
     def size(self, _node: Any) -> int | None:
         """Return how many bytes there are to fetch; None as long as that is not known."""
+        self._asked_at = time.monotonic()
         with self._lock:
             if self._saving is None and self._save is not None:
                 self._saving = threading.Thread(target=self._write, args=(self._save,), daemon=True)
@@ -48,9 +51,14 @@ class ImageSpool:
 
     def piece(self, _node: Any, offset: int) -> bytes:
         """Return a piece of the image."""
+        self._asked_at = time.monotonic()
         with self._path.open("rb") as file:
             file.seek(offset)
             return file.read(PIECE_BYTES)
+
+    def is_busy(self) -> bool:
+        """Tell whether a host has asked for something of the image a short while ago."""
+        return self._asked_at is not None and time.monotonic() - self._asked_at < BUSY_SECONDS
 
     def remove(self) -> None:
         """Remove the file."""

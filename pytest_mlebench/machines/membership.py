@@ -67,6 +67,7 @@ class FleetMembership:
     wait_seconds: float  # for a machine to come back when none is there
     job: str = "mlebench"  # the name of what Slurm is asked for
     has_attempts: Callable[[str], bool] = lambda _machine: False
+    is_busy: Callable[[], bool] = lambda: False  # with what machines need before they can answer
     items: int = 1  # that there are to run: more slots than that are of no use
     slots: list[Slot] = field(default_factory=list)
 
@@ -94,6 +95,9 @@ class FleetMembership:
             try:
                 self._early_queue().get(timeout=max(0.0, deadline - time.monotonic()))()
             except Empty:
+                if self.is_busy():  # a large image takes its time
+                    deadline = time.monotonic() + GREETING_SECONDS
+                    continue
                 for name in missing:
                     self.problems.setdefault(name, []).append(
                         f"does not answer within {show_duration(GREETING_SECONDS)}"

@@ -294,6 +294,7 @@ class Fleet(Distribution):
             look=self._look_around,
             wait_seconds=settings.grace,
             job=self._job,
+            is_busy=self._spool.is_busy,
             has_attempts=lambda machine: machine in custody.absent_machines(),
             items=max(1, len(settings.ids) * settings.seeds),
         )
