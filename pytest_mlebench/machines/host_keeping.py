@@ -363,7 +363,10 @@ class HostKeeping:
                     seed.lock.unlink(missing_ok=True)
                     _occupation(seed.path).unlink(missing_ok=True)
                     seed.path.rmdir()
-        for path in (*self._run.path.glob("*"), self._run.path):
+        folders: list[Path] = []
+        with contextlib.suppress(OSError):  # another has just removed it
+            folders = list(self._run.path.iterdir())
+        for path in (*folders, self._run.path):
             with contextlib.suppress(OSError):  # not empty, or a file
                 path.rmdir()
 
