@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from pytest_mlebench.attempts.grading_process import score_apart
 from pytest_mlebench.commands.shared import (
-    add_competitions_option,
-    add_data_dir_option,
+    add_submission_arguments,
     dataset_of,
     registry_of,
     say,
     store_folder,
+    submission_of,
 )
-from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import grade_submission
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("csv", type=Path, metavar="CSV", help="the submission")
-    parser.add_argument("id", metavar="ID", help="the competition")
+    add_submission_arguments(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
-    add_data_dir_option(parser)
-    add_competitions_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Grade a file."""
-    if not args.csv.exists():
-        raise ConfigError(f"no such submission: {args.csv}")
+    submission = submission_of(args)
     dataset = dataset_of(args.id, registry_of(args), store_folder(args))
-    grade = grade_submission(dataset.competition, args.csv, dataset.private, score=score_apart)
+    grade = grade_submission(dataset.competition, submission, dataset.private, score=score_apart)
     if args.json:
         say(json.dumps(grade.to_dict(), indent=1, ensure_ascii=False))
     else:

@@ -53,6 +53,22 @@ def add_competitions_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_submission_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what a command on one submission takes."""
+    parser.add_argument("csv", type=Path, metavar="CSV", help="the submission")
+    parser.add_argument("id", metavar="ID", help="the competition")
+    add_data_dir_option(parser)
+    add_competitions_option(parser)
+
+
+def submission_of(args: argparse.Namespace) -> Path:
+    """Return the submission of a command; a path that leads nowhere is a mistake of usage."""
+    path: Path = args.csv
+    if not path.exists():
+        raise ConfigError(f"no such submission: {path}")
+    return path
+
+
 def add_data_dir_option(parser: argparse.ArgumentParser) -> None:
     """Declare ``--data-dir``."""
     parser.add_argument(

@@ -11,34 +11,30 @@ from pathlib import Path
 
 from pytest_mlebench.attempts.grading_process import check_apart
 from pytest_mlebench.commands.shared import (
-    add_competitions_option,
-    add_data_dir_option,
+    add_submission_arguments,
     dataset_of,
     registry_of,
     say,
     store_folder,
+    submission_of,
 )
 from pytest_mlebench.errors import ConfigError, InvalidSubmission
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("csv", type=Path, metavar="CSV", help="the submission")
-    parser.add_argument("id", metavar="ID", help="the competition")
+    add_submission_arguments(parser)
     parser.add_argument(
         "--public",
         metavar="DIR",
         type=Path,
         help="the folder of the public data, where the dataset store is not at hand",
     )
-    add_data_dir_option(parser)
-    add_competitions_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check a file."""
-    if not args.csv.exists():
-        raise ConfigError(f"no such submission: {args.csv}")
+    submission = submission_of(args)
     registry = registry_of(args)
     competition = registry.load(args.id)
     public = args.public
@@ -47,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
     elif not (public / competition.sample).is_file():
         raise ConfigError(f"--public has no sample submission {competition.sample}: {public}")
     try:
-        check_apart(competition, args.csv, public)
+        check_apart(competition, submission, public)
     except InvalidSubmission as problem:
         say(f"invalid: {problem}")
         return 1
-    say(f"{args.csv} is a valid submission by its form; its score is not known")
+    say(f"{submission} is a valid submission by its form; its score is not known")
     return 0

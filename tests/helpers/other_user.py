@@ -9,6 +9,7 @@ above it are replaced by ones in which there is nothing else.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,11 +17,24 @@ from pathlib import Path
 from pytest_mlebench.sandbox.process import kernel
 
 USER = 52_001
+REPOSITORY = Path(__file__).parents[2]
 
 
 def command_as_user(*command: str) -> list[str]:
     """Return a command that runs another one as an ordinary user."""
     return [sys.executable, __file__, *command]
+
+
+def pytest_as_user(folder: Path, *arguments: str) -> None:
+    """Run tests of this repository as an ordinary user, below *folder*; they must pass."""
+    os.chown(folder, USER, USER)
+    command = command_as_user(
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *(f"--basetemp={folder}/tests", *arguments),
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    if done.returncode or " passed" not in done.stdout:
+        raise AssertionError(done.stdout[-4000:] + done.stderr[-4000:])
 
 
 def _open_up(folder: Path) -> None:

@@ -105,8 +105,9 @@ def test_transcripts_come_back_as_they_were_but_for_one_that_was_cut_off(tmp_pat
         b"no gzip at all",
         gzip.compress(b"[1, 2]"),
         gzip.compress(b'{"time": "noon"}'),
-        gzip.compress(bytes(64 << 20)),  # a bomb
+        gzip.compress(bytes(64 << 20)),
     ],
+    ids=["no gzip", "no object", "no time", "bomb"],
 )
 def test_a_file_of_somebody_elses_ends_where_it_makes_no_sense(
     tmp_path: Path, content: bytes

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from other_user import USER, command_as_user
+from other_user import pytest_as_user
 
 HERE = Path(__file__).parent
 FILES = ("test_sandbox.py", "test_view.py", "test_walls.py")
@@ -18,13 +16,4 @@ FILES = ("test_sandbox.py", "test_view.py", "test_walls.py")
 @pytest.mark.skipif(os.geteuid() != 0, reason="they are run by a user already")
 def test_the_tests_of_the_sandbox_pass_for_an_ordinary_user() -> None:
     with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to others
-        os.chown(folder, USER, USER)
-        command = command_as_user(
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
-            *(f"--basetemp={folder}/tests", *(str(HERE / name) for name in FILES)),
-        )
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=HERE.parents[3]
-        )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    assert " passed" in done.stdout
+        pytest_as_user(Path(folder), *(str(HERE / name) for name in FILES))

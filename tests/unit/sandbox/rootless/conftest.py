@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rootless_images import REQUIRED, Run, busybox_archive
+from rootless_images import Run, busybox_archive
 from sandbox_job import Finished, Place
 
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.sandbox.process import bubblewrap
 from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.rootless import RootlessSandbox
 
@@ -27,16 +25,6 @@ def busybox(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where images are unpacked."""
     return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(params=["bubblewrap", "namespaces"])
-def builder(request: pytest.FixtureRequest) -> Builder:
-    """Who builds the walls."""
-    if request.param == "bubblewrap" and bubblewrap.find() is None:
-        verdict = pytest.fail if os.environ.get(REQUIRED) else pytest.skip
-        verdict("bubblewrap is not installed")
-    name: Builder = request.param
-    return name
 
 
 @pytest.fixture
