@@ -55,8 +55,10 @@ def test_a_host_that_is_switched_off_gives_its_item_back_and_joins_again(
     expected = {name: "error", again: "graded"} | {
         each: "graded" for each in running if each != name
     }
+    found = phases(session)
+    assert found.items() >= expected.items()
     # under load a connection may have been lost before the test began to disturb them
-    assert phases(session).items() >= expected.items()
+    assert {phase for each, phase in found.items() if each not in expected} <= {"error"}
     assert f"{machine} was lost" in session.records()[name]["error"]
     assert {r["outcome"] for r in session.report()["results"]} == {"graded"}
     assert hosts.leftovers() == []
