@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _workspaces(args: argparse.Namespace) -> Iterator[str]:
-    from pytest_mlebench.attempts.cleanup import find_workspaces, idle_runs, remove_workspaces
+    from pytest_mlebench.attempts.leftovers import find_workspaces, idle_runs, remove_workspaces
 
     clean = find_workspaces if args.dry_run else remove_workspaces
     for folder in idle_runs(runs_folder(args.runs_dir)):

@@ -10,9 +10,9 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_mlebench.attempts.grade import grade_again
+from pytest_mlebench.attempts.grade_attempt import grade_again
 from pytest_mlebench.attempts.record import Run
-from pytest_mlebench.attempts.results import latest_attempts
+from pytest_mlebench.attempts.run_results import latest_attempts
 from pytest_mlebench.commands.shared import (
     add_competitions_option,
     add_data_dir_option,

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.errors import InvalidSubmission
+from pytest_mlebench.grading.csv_layout import match_rows
 from pytest_mlebench.grading.inference import is_clearly_text, number
-from pytest_mlebench.grading.layout import match_rows
 from pytest_mlebench.grading.rules import Rules
 from pytest_mlebench.grading.table import CsvTable, Table, load
 

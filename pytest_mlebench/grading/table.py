@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from pytest_mlebench._csv import TooManyRows, read_frame
+from pytest_mlebench.grading.csv_layout import Layout, find_layout
 from pytest_mlebench.grading.inference import inferred, is_clearly_text, is_settled
-from pytest_mlebench.grading.layout import Layout, find_layout
 from pytest_mlebench.grading.rules import Rules
 
 WRITTEN = {"label", "name", "text", "words", "first"}  # kinds of columns that are mostly texts

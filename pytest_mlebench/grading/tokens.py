@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import read_text
-from pytest_mlebench.grading.layout import WORD_BYTES, mixed, word_at
+from pytest_mlebench.grading.csv_layout import WORD_BYTES, mixed, word_at
 
 PORTION_CHARS = 1 << 17  # what is made of them still fits into the caches of a processor
 KEYS_AT_ONCE = 1 << 20

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.record import Run, read_attempts
-from pytest_mlebench.attempts.results import item_of
+from pytest_mlebench.attempts.run_results import item_of
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.reports.results import ItemKey
 

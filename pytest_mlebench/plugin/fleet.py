@@ -40,7 +40,7 @@ from pytest_mlebench.plugin.settings import WORKER_KEY
 from pytest_mlebench.reports.results import ItemKey
 
 if TYPE_CHECKING:
-    from pytest_mlebench.machines.membership import FleetMembership
+    from pytest_mlebench.machines.participants import FleetMembership
 
 STOP_SECONDS = 60.0  # for the machines to say that everything there has ended
 BEATS = 6  # within a grace or a keepalive, at least
@@ -264,7 +264,7 @@ class Fleet(Distribution):
 
     def _begin(self, manager: Any, putevent: Any) -> list[Any]:
         """Connect to the machines; called by xdist when the run's folder is open."""
-        from pytest_mlebench.machines.membership import (
+        from pytest_mlebench.machines.participants import (
             FleetMembership,  # late on purpose: with xdist
         )
 

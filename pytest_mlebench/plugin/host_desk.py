@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.record import Run, read_attempt, read_attempts
-from pytest_mlebench.attempts.results import item_of
+from pytest_mlebench.attempts.run_results import item_of
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.refusal import CallRefusal
 from pytest_mlebench.gateway.run_account import RunAccount

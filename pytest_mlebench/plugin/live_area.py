@@ -18,7 +18,7 @@ from pytest_mlebench.plugin.live_rows import area_lines
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_mlebench.attempts.progress import ProgressLook, RunProgress
+    from pytest_mlebench.attempts.run_progress import ProgressLook, RunProgress
     from pytest_mlebench.reports.results import ItemKey, Result
 
 EVERY_SECONDS = 1.0

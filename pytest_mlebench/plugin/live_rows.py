@@ -12,7 +12,7 @@ from pytest_mlebench._units import show_duration
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from pytest_mlebench.attempts.progress import AttemptProgress, ProgressLook
+    from pytest_mlebench.attempts.run_progress import AttemptProgress, ProgressLook
 
 LONG_BAR, SHORT_BAR = 10, 4  # blocks
 MIN_NAME, MIN_LINE, MIN_PLACE = 14, 10, 12  # columns, where a cell has more to show

@@ -16,7 +16,7 @@ from pytest_mlebench._units import show_duration, show_score, show_usd
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_mlebench.attempts.progress import RunProgress
+    from pytest_mlebench.attempts.run_progress import RunProgress
     from pytest_mlebench.reports.results import ItemKey, Result
 
 SILENCE_SECONDS = 600.0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pytest_mlebench import __version__
 from pytest_mlebench._problems import Problems, as_list
-from pytest_mlebench.attempts.cleanup import remove_workspaces
 from pytest_mlebench.attempts.identity import Identity
+from pytest_mlebench.attempts.leftovers import remove_workspaces
 from pytest_mlebench.attempts.plan import Plan, read_plan, write_plan
 from pytest_mlebench.attempts.record import Run
-from pytest_mlebench.attempts.results import item_of, latest_attempts
+from pytest_mlebench.attempts.run_results import item_of, latest_attempts
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.plugin import options

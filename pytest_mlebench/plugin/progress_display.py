@@ -9,7 +9,7 @@ from typing import Protocol, TextIO
 import pytest
 from _pytest.terminal import TerminalReporter
 
-from pytest_mlebench.attempts.progress import RunProgress
+from pytest_mlebench.attempts.run_progress import RunProgress
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.plugin.live_area import LiveArea
 from pytest_mlebench.plugin.log_lines import LogLines

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_mlebench._files import short_path
 from pytest_mlebench.attempts.plan import Plan, write_plan
-from pytest_mlebench.attempts.results import disclose, read_tries, settle
+from pytest_mlebench.attempts.run_results import disclose, read_tries, settle
 from pytest_mlebench.errors import ConfigError, MlebenchError
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.junit_totals import add_totals

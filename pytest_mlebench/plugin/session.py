@@ -11,7 +11,7 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.identity import Identity, identify_agent
 from pytest_mlebench.attempts.keeping import HeldHere
 from pytest_mlebench.attempts.record import Run
-from pytest_mlebench.attempts.results import result_of
+from pytest_mlebench.attempts.run_results import result_of
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
@@ -218,7 +218,9 @@ class MleSession:
 
     def grade(self, run: Run, dataset: Dataset, node: pytest.Item) -> Grade:
         """Return the grade of an attempt."""
-        from pytest_mlebench.attempts.grade import grade_run  # late on purpose: an agent has run
+        from pytest_mlebench.attempts.grade_attempt import (
+            grade_run,  # late on purpose: an agent has run
+        )
 
         known = run.grade
         grade = grade_run(run, dataset)

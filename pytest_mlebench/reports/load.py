@@ -8,8 +8,8 @@ from pathlib import Path
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import GROUP, PLAN
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.formats import json_file, reference_report
+from pytest_mlebench.reports.report_content import Content
 
 
 def read_any(paths: Sequence[Path], registry: Registry) -> Content:
@@ -38,7 +38,7 @@ def read_reference(paths: Sequence[Path], registry: Registry) -> Content:
 def read_run(folder: Path) -> Content:
     """Read the folder of a run, finished or not."""
     # late on purpose: a run's records belong to the layer above, which a report alone needs not
-    from pytest_mlebench.attempts.results import read_run_folder
+    from pytest_mlebench.attempts.run_results import read_run_folder
 
     return read_run_folder(folder)
 

@@ -25,8 +25,8 @@ from pytest_mlebench.reports.rates import Rate, SplitRates, rates_by_split
 from pytest_mlebench.reports.results import ItemKey, Result, block_name, blocks_of, complete, named
 
 if TYPE_CHECKING:
-    from pytest_mlebench.reports.content import Content
     from pytest_mlebench.reports.plots import Plot
+    from pytest_mlebench.reports.report_content import Content
 
 # suffix: the module whose render(report, folder) gives the text of a file for that folder
 WRITERS = {

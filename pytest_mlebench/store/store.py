@@ -17,7 +17,7 @@ from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.kaggle.download import forget_zip
-from pytest_mlebench.store import verify
+from pytest_mlebench.store import prepared_sums
 from pytest_mlebench.store.child import prepare_apart
 from pytest_mlebench.store.lock import Busy, exclusive
 from pytest_mlebench.store.marker import Marker, Verified, code_hash, read_marker
@@ -48,7 +48,7 @@ class Store:
         return self.folder(competition) / "prepared"
 
     def find(self, competition: Competition) -> Dataset | None:
-        """Return the dataset if it is complete: by its marker, else by its verify.
+        """Return the dataset if it is complete: by its marker, else by its checksums.
 
         What the reference implementation prepared has no marker; once its checksums have been
         found right it gets one, unless the store is read-only.
@@ -179,17 +179,17 @@ class _Wanted:
 
 def _verified(competition: Competition, prepared: Path) -> Marker:
     """Return the marker of files that match their published sums, or raise DatasetError."""
-    if not verify.expected(competition):
+    if not prepared_sums.expected(competition):
         return _marker(competition, prepared, "none")
-    comparison = verify.verify(competition, prepared, "fetch the raw files again")
+    comparison = prepared_sums.verify(competition, prepared, "fetch the raw files again")
     return _marker(competition, prepared, "checksums", comparison.sums)
 
 
 def _adopt(competition: Competition, prepared: Path) -> Marker | None:
     """Mark what was made elsewhere, if its sums are right, so that it need not be read again."""
-    if not verify.expected(competition):
+    if not prepared_sums.expected(competition):
         return None
-    comparison = verify.compare(competition, prepared)
+    comparison = prepared_sums.compare(competition, prepared)
     if comparison.wrong:
         return None
     marker = _marker(competition, prepared, "checksums", comparison.sums)
@@ -209,7 +209,7 @@ def _marker(
 ) -> Marker:
     """Return the marker of a prepared folder; *sums* are those that are known already."""
     names = {f"public/{competition.sample}", f"private/{competition.answers}"}
-    names |= verify.expected(competition).keys()
+    names |= prepared_sums.expected(competition).keys()
     if competition.source == "generated":  # they are small: all of them
         names |= {p.relative_to(prepared).as_posix() for p in prepared.rglob("*")}
     files = {name: prepared / name for name in sorted(names) if (prepared / name).is_file()}

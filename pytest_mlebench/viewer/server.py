@@ -22,7 +22,7 @@ from pytest_mlebench.reports.budget_curve import UNITS, budget_curve
 from pytest_mlebench.reports.compare import compare
 from pytest_mlebench.reports.page.page import fill, page_policy
 from pytest_mlebench.viewer.comparison import notes, over_budget, two_runs
-from pytest_mlebench.viewer.inside import show
+from pytest_mlebench.viewer.served_files import show
 from pytest_mlebench.viewer.state import Runs, compared
 from pytest_mlebench.viewer.transcript_page import NAME as TRANSCRIPTS
 from pytest_mlebench.viewer.transcript_page import transcript_calls

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench.attempts.plan import Plan, read_plan
-from pytest_mlebench.attempts.progress import ProgressLook, RunProgress, signature
+from pytest_mlebench.attempts.run_progress import ProgressLook, RunProgress, signature
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.registry import Registry
@@ -18,7 +18,7 @@ from pytest_mlebench.reports.cost_text import shown_usd
 from pytest_mlebench.reports.page.page import render
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.viewer.attempt_rows import attempt_card, attempt_row
-from pytest_mlebench.viewer.inside import run_folder, run_names
+from pytest_mlebench.viewer.served_files import run_folder, run_names
 
 SHOWN_RUNS = 200
 LIST_SECONDS = 3.0  # that reading runs for the list may take; the rest are read for the next event

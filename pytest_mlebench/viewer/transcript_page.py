@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_mlebench._plain_text import plain_lines
 from pytest_mlebench.gateway.conversation import Exchange, Turn, exchanges
 from pytest_mlebench.gateway.transcripts import FILE, transcripts_in
-from pytest_mlebench.viewer.inside import opened_file
+from pytest_mlebench.viewer.served_files import opened_file
 
 NAME = FILE
 MAX_LETTERS = 1 << 20  # after which a page ends

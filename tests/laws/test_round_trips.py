@@ -20,10 +20,10 @@ from pytest_mlebench.grade import Grade, Snapshot
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.formats import json_file
 from pytest_mlebench.reports.report import Report
+from pytest_mlebench.reports.report_content import Content
 from pytest_mlebench.reports.results import ItemKey, Result
 from pytest_mlebench.sandbox import Ending
 from pytest_mlebench.sandbox.redact import Mask

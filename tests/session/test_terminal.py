@@ -10,8 +10,8 @@ import pytest
 from attempt_folders import write_attempt, write_run
 from plugin_session import Session
 
-from pytest_mlebench.attempts.progress import RunProgress
 from pytest_mlebench.attempts.record import Phase
+from pytest_mlebench.attempts.run_progress import RunProgress
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.medals import Medal

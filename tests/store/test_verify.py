@@ -12,7 +12,7 @@ from store_files import MakeCompetition
 from pytest_mlebench._files import md5
 from pytest_mlebench.competition import Checksums, Competition
 from pytest_mlebench.errors import DatasetError
-from pytest_mlebench.store.verify import compare, content, verify
+from pytest_mlebench.store.prepared_sums import compare, content, verify
 
 # The library that writes these tables is on its way out of pandas; their bytes are the point here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fastparquet.*:DeprecationWarning")

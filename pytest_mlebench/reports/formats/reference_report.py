@@ -13,10 +13,10 @@ from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.medals import Leaderboard, Medal
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.formats.json_file import load_json
 from pytest_mlebench.reports.json_table import json_table
+from pytest_mlebench.reports.report_content import Content
 from pytest_mlebench.reports.results import ItemKey, Result, Status
 
 ENTRIES = "competition_reports"

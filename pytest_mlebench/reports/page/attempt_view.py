@@ -14,7 +14,7 @@ from pytest_mlebench.medals import THRESHOLDS
 from pytest_mlebench.reports.findings import AttemptFindings, Finding
 from pytest_mlebench.reports.over_time import HEAD, milestones
 from pytest_mlebench.reports.page import traces
-from pytest_mlebench.reports.page.curves import POINTS, Course, Curve, course, usage_curves
+from pytest_mlebench.reports.page.usage_curves import POINTS, Course, Curve, course, usage_curves
 from pytest_mlebench.reports.results import ItemKey, Result, extra_facts, named
 from pytest_mlebench.usage import read_usage
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench.reports.board import board_svg, entry_of, read_board
 from pytest_mlebench.reports.page.attempt_view import MAX_DETAILED
-from pytest_mlebench.reports.page.view import filters, view_of
+from pytest_mlebench.reports.page.report_view import filters, view_of
 from pytest_mlebench.reports.time_curve import QUOTED_HOURS, UPPER_BOUND
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from reporting import graded, spent
 
 from pytest_mlebench.attempts.live_spending import LiveSpending
 from pytest_mlebench.attempts.record import Conditions, Run
-from pytest_mlebench.attempts.results import read_run_folder
+from pytest_mlebench.attempts.run_results import read_run_folder
 from pytest_mlebench.gateway.calls import Call, CallLog
 from pytest_mlebench.gateway.spending import Usage
 from pytest_mlebench.layout import RunFolder

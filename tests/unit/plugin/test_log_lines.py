@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attempt_folders import write_attempt, write_run
 
-from pytest_mlebench.attempts.progress import RunProgress
+from pytest_mlebench.attempts.run_progress import RunProgress
 from pytest_mlebench.plugin import log_lines
 from pytest_mlebench.plugin.log_lines import LogLines
 from pytest_mlebench.reports.results import ItemKey

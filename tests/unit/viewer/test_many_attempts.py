@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attempt_folders import AGENT, write_attempt, write_run
 
-from pytest_mlebench.attempts import progress
+from pytest_mlebench.attempts import run_progress
 from pytest_mlebench.grade import Grade
 from pytest_mlebench.layout import RunFolder, SeedFolder
 from pytest_mlebench.medals import Medal
@@ -43,7 +43,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often records are read and folders of attempts are listed."""
     counted: Counter[str] = Counter()
-    read, listed, planned = progress.read_attempt, SeedFolder.attempts, state.read_plan
+    read, listed, planned = run_progress.read_attempt, SeedFolder.attempts, state.read_plan
 
     def counting(name: str, function: object) -> object:
         def call(*arguments: object) -> object:
@@ -52,7 +52,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return call
 
-    monkeypatch.setattr(progress, "read_attempt", counting("records", read))
+    monkeypatch.setattr(run_progress, "read_attempt", counting("records", read))
     monkeypatch.setattr(SeedFolder, "attempts", counting("folders", listed))
     monkeypatch.setattr(state, "read_plan", counting("plans", planned))
     return counted

@@ -18,8 +18,8 @@ from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.findings import AttemptFindings, Audit, CheckFindings, Finding, Level
 from pytest_mlebench.reports.page.attempt_view import curve_points, links
-from pytest_mlebench.reports.page.curves import usage_curves
 from pytest_mlebench.reports.page.traces import LINKED
+from pytest_mlebench.reports.page.usage_curves import usage_curves
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
 from pytest_mlebench.usage import UsageSample

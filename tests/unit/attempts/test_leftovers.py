@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attempt_folders import write_attempt, write_run
 
-from pytest_mlebench.attempts.cleanup import remove_workspaces
+from pytest_mlebench.attempts.leftovers import remove_workspaces
 from pytest_mlebench.layout import AttemptFolder
 
 

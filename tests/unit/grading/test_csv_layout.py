@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_mlebench.grading.layout import find_layout, match_rows
+from pytest_mlebench.grading.csv_layout import find_layout, match_rows
 
 PLAIN = "image,label\na.jpg,1\nb.jpg,2\nccc.jpg,3\n"
 

@@ -16,9 +16,9 @@ from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.reports.attempt_facts import AttemptFacts, egress_counts, refused_hosts
 from pytest_mlebench.reports.comparability import VERIFIED, gpus_text
-from pytest_mlebench.reports.content import Content
 from pytest_mlebench.reports.disclosure import Disclosure, host_name, host_text
 from pytest_mlebench.reports.findings import read_audit
+from pytest_mlebench.reports.report_content import Content
 from pytest_mlebench.reports.results import ItemKey, Result, Status, never_ran
 from pytest_mlebench.sandbox import Ending
 

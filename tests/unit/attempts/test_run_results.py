@@ -12,7 +12,7 @@ from reporting import failed, graded
 
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.attempts.record import Conditions
-from pytest_mlebench.attempts.results import settle
+from pytest_mlebench.attempts.run_results import settle
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD
