@@ -12,7 +12,7 @@ from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchKernel
 
-LIST = "kernels.txt"  # in a competition's folder: USER/NAME, a line each
+LIST = "kernels.txt"  # beside the folders of competitions: [ID], then USER/NAME, a line each
 FOLDER = "kernels"  # in the dataset store, beside a competition's data
 
 _REFERENCE = re.compile(r"[\w-]+/[\w-]+")
@@ -20,14 +20,20 @@ _REFERENCE = re.compile(r"[\w-]+/[\w-]+")
 
 def listed_kernels(competition: Competition) -> tuple[str, ...]:
     """Return the notebooks that are known of a competition, as USER/NAME."""
-    path = competition.folder / LIST
+    path = competition.folder.parent / LIST
     if not path.is_file():
         return ()
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    for number, line in enumerate(lines, start=1):
-        if line and not _REFERENCE.fullmatch(line):
+    found: list[str] = []
+    section = ""
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        line = text.strip()
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line and not _REFERENCE.fullmatch(line):
             raise ConfigError(f"{path} line {number}: must be USER/NAME, given: {line!r}")
-    return tuple(line for line in lines if line)
+        elif line and section == competition.id:
+            found.append(line)
+    return tuple(found)
 
 
 def fetched_kernels(kept: Path) -> tuple[Path, ...]:

@@ -103,7 +103,7 @@ def _parsed(part: Part, rows: bytes, lengths: Array) -> tuple[pd.DataFrame, Part
     table = part.source.parse(rows)
     if len(table) != len(lengths):
         return table, None
-    return table, PartFacts(lengths, {str(name): kind(each) for name, each in table.items()})
+    return table, PartFacts(lengths, {str(name): _kind(each) for name, each in table.items()})
 
 
 def _examine_plain(
@@ -132,9 +132,25 @@ def _examine_plain(
         except NotProven:
             return None
     kinds = dict.fromkeys(names, "string")
-    kinds |= {str(name): kind(column) for name, column in table.items()}
+    kinds |= {str(name): _kind(column) for name, column in table.items()}
     changed = np.where(growth[0], lengths + growth[1], 0).astype(np.uint32)
     return PartFacts(lengths, kinds, changed if growth[0].any() else None)
+
+
+def _kind(column: pd.Series[Any]) -> str:
+    """Return the kind of a column in a part; only the whole file tells that of huge numbers.
+
+    pandas keeps a column as texts that has whole numbers beyond 63 bits and gaps, unless others of
+    its cells are decimals.
+    """
+    found = kind(column)
+    if found != "string":
+        return found
+    first = next((cell for cell in column if isinstance(cell, str) and cell), "")
+    if pd.isna(pd.to_numeric(first, errors="coerce")):
+        return found
+    filled = column[column.notna() & (column != "")]
+    return "huge" if pd.to_numeric(filled, errors="coerce").notna().all() else found
 
 
 def _has_short(sizes: Array) -> bool:

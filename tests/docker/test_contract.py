@@ -189,7 +189,7 @@ def test_a_command_that_is_not_there_says_so(sandbox: DockerSandbox, make_job: J
 
 
 def test_evidence_is_kept(sandbox: DockerSandbox, engine: Engine, make_job: JobMaker) -> None:
-    job = make_job("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 2")
+    job = make_job("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 5")
     outcome = sandbox.run(job)
     image = engine.api.inspect_image(BUSYBOX)
     assert outcome.image in {image["Id"], *image["RepoDigests"]}
@@ -201,7 +201,7 @@ def test_evidence_is_kept(sandbox: DockerSandbox, engine: Engine, make_job: JobM
     assert list(phases) == ["prepare", "create", "start", "run", "fetch", "collect", "remove"]
     samples = [json.loads(line) for line in (job.folder / "stats.jsonl").read_text().splitlines()]
     assert [set(sample) for sample in samples[:1]] == [{"t", "memory", "cpu", "pids", "disk"}]
-    assert 2 <= len(samples) <= 6
+    assert 2 <= len(samples) <= 12
 
 
 def test_nothing_is_left_on_either_side(

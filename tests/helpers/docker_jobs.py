@@ -81,7 +81,7 @@ class JobMaker:
             folder=folder,
             check=check_header,
             hidden=(self.data.parents[2],),
-            labels={"run": "tests", "attempt": str(self.count)},
+            labels={"run": "tests", "attempt": f"{self.folder.parent.name}-{self.count}"},
             gpus=gpus,
         )
 

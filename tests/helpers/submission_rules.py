@@ -10,7 +10,7 @@ from pytest_mlebench.grading.rules import Rules
 
 QUIRKS = (
     *("booleans", "true", "only_booleans", "varied", "same_names", "rows"),
-    *("as_written", "other_names"),
+    *("as_written", "other_names", "kinds"),
 )
 
 

@@ -53,4 +53,4 @@ def test_a_line_that_is_no_reference_is_named(tmp_path: Path) -> None:
     competition = load_competition("demo-digits")
     (tmp_path / "kernels.txt").write_text("a/b\n\nhttps://x\n")
     with pytest.raises(ConfigError, match=r"kernels\.txt line 3: must be USER/NAME, given: 'http"):
-        listed_kernels(replace(competition, folder=tmp_path))
+        listed_kernels(replace(competition, folder=tmp_path / "demo-digits"))

@@ -28,10 +28,10 @@ def test_a_kind_is_that_of_all_targets_but_for_the_special_ones() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"kynd": "text"}, "here: kynd is not a known key, did you mean 'kind' or 'kinds'?"),
+        ({"kynd": "text"}, "here: kynd is not a known key, did you mean 'kind'?"),
         ({"kind": "numbr"}, "given: 'numbr', did you mean 'number'?"),
-        ({"kinds": {"y": "text"}}, "here: kinds: y is not a known key"),
-        ({"kinds": {"x": "txt"}}, "here: kinds: x must be one of number, unbounded, "),
+        ({"kinds": {"y": "text"}}, "here: quirks: kinds: y is not a known key"),
+        ({"kinds": {"x": "txt"}}, "here: quirks: kinds: x must be one of number, unbounded, "),
         ({"other_names": {"y": "z"}}, "here: quirks: other_names: y is not a known key"),
         ({"targets": []}, "here: targets must not be empty"),
         ({"targets": [1]}, "here: targets must be a list of strings, given: 1"),
