@@ -101,6 +101,14 @@ class Table:
             self.refuse(key, f"must be positive, given: {value}")
         return cast(int, value)
 
+    def whole(self, key: str, default: Any = REQUIRED) -> int:
+        """Take a whole number, zero or more, however it is written."""
+        value = self.number(key, default)
+        if value < 0 or (isinstance(value, float) and not value.is_integer()):
+            self.refuse(key, f"must be a whole number, zero or more, given: {value}")
+            return 0
+        return int(value)
+
     def flag(self, key: str, default: bool) -> bool:
         """Take a boolean."""
         return cast(bool, self._take(key, (bool,), "true or false", default, default))

@@ -84,6 +84,12 @@ def show_size(size: float) -> str:
     return f"{float(f'{size:.4g}'):.15g}TB"
 
 
+def show_size_below(size: int) -> str:
+    """Return a size as people write it in an option, never larger than *size*: ``23GB``."""
+    unit, name = (10**9, "GB") if size >= 10**10 else (10**6, "MB")
+    return f"{size // unit}{name}"
+
+
 def show_count(number: float) -> str:
     """Return a plain number."""
     return str(int(number)) if number == int(number) else f"{number:g}"

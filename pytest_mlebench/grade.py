@@ -13,6 +13,7 @@ from pytest_mlebench.errors import ConfigError, InvalidSubmission
 from pytest_mlebench.medals import DECIMALS, Leaderboard, Medal, thresholds_text
 
 if TYPE_CHECKING:
+    from pytest_mlebench._toml import Table
     from pytest_mlebench.competition import Competition
 
     Scorer = Callable[[Competition, Path, Path], float]
@@ -131,6 +132,30 @@ class Grade:
     def from_dict(cls, data: dict[str, Any]) -> Grade:
         """Return the grade that ``to_dict`` wrote."""
         return cls(**(data | {"medal": Medal[data["medal"].upper()]}))
+
+    @classmethod
+    def from_table(cls, table: Table, competition: str) -> Grade:
+        """Return the grade in a table that anybody may have written: checked, key by key."""
+        medal = table.choice("medal", tuple(str(medal) for medal in Medal))
+        grade = cls(
+            competition=competition,
+            score=table.number("score", None),
+            medal=Medal[medal.upper()],
+            above_median=table.flag("above_median", False),
+            percentile=table.number("percentile", None),
+            submission_exists=table.flag("submission_exists", False),
+            problem=table.text("problem", None),
+            gold=table.number("gold", None),
+            silver=table.number("silver", None),
+            bronze=table.number("bronze", None),
+            median=table.number("median", None),
+            lower_is_better=table.flag("lower_is_better", False),
+            teams=table.whole("teams", 0),
+            run=table.text("run", None),
+        )
+        if grade.medal and not grade.valid:
+            raise table.error("medal", f"is {medal!r}, but there is no score")
+        return grade
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from pytest_mlebench import allocation
 from pytest_mlebench._units import (
     parse_count,
     parse_duration,
@@ -78,37 +76,6 @@ class Limits:
         """Return what ``to_dict`` wrote; keys of later versions are passed over."""
         known = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         return cls(**known)  # type: ignore[arg-type]  # the same numbers as were written
-
-
-def host_cpus() -> int:
-    """Return how many CPUs this process may use: in a job of Slurm, no more than it was given."""
-    here = hasattr(os, "sched_getaffinity")
-    found = len(os.sched_getaffinity(0)) if here else os.cpu_count() or 1
-    return min(found, allocation.cpus() or found)
-
-
-def host_memory() -> int:
-    """Return the bytes of memory of this host: in a job of Slurm, no more than it was given."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(found, allocation.memory_bytes() or found)
-
-
-def demo_limits() -> Limits:
-    """Return the limits of the demo split: minutes, what the host has, no GPU."""
-    memory = host_memory()
-    return replace(
-        STANDARD,
-        time_seconds=600,
-        cpus=host_cpus(),
-        memory_bytes=memory,
-        gpus=0,
-        shm_bytes=min(STANDARD.shm_bytes, memory // 2),
-        disk_bytes=20 * 10**9,
-        files=1_000_000,
-        log_bytes=10**8,
-        submission_bytes=10**9,
-        artefact_bytes=10**9,
-    )
 
 
 STANDARD = Limits()

@@ -14,7 +14,7 @@ from functools import partial
 from types import ModuleType
 from typing import TypeVar
 
-from pytest_mlebench.limits import host_cpus
+from pytest_mlebench.host.hardware import host_cpus
 
 T = TypeVar("T")
 R = TypeVar("R")

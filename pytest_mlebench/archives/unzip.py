@@ -21,7 +21,7 @@ from pytest_mlebench.archives.deflate import RAW, DeflateError, crc32, fast_zlib
 from pytest_mlebench.archives.entries import ArchiveEntry, check_entries, check_name
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, serve, started
-from pytest_mlebench.limits import host_cpus
+from pytest_mlebench.host.hardware import host_cpus
 
 CHUNK_BYTES = 4 << 20
 MAX_WHOLE_BYTES = 256 << 10  # packed: what they can become at worst still fits into memory

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench import __version__, allocation
+from pytest_mlebench import __version__
 from pytest_mlebench._plain_text import plain_lines, read_start
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.attempts.grading_process import check_apart
@@ -34,6 +34,7 @@ from pytest_mlebench.errors import (
 )
 from pytest_mlebench.gateway.model_use import model_use
 from pytest_mlebench.gateway.spending import Spending
+from pytest_mlebench.host import allocation
 from pytest_mlebench.layout import AttemptFolder, SeedFolder
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.reports.results import ItemKey

@@ -14,12 +14,12 @@ from pytest_mlebench._units import show_duration, show_usd
 from pytest_mlebench.attempts.live_spending import LiveSpending
 from pytest_mlebench.attempts.record import Conditions, Run, read_attempt
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.host.usage import LatestUsage, latest_usage
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.results import ItemKey
 from pytest_mlebench.sandbox.collect import SUBMISSION
 from pytest_mlebench.sandbox.validator import RECORD, VALID
-from pytest_mlebench.usage import LatestUsage, latest_usage
 
 LINE_COLUMNS = 300  # of an agent's last line that are kept
 

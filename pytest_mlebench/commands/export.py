@@ -20,7 +20,8 @@ from pytest_mlebench.commands.shared import (
 )
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import STANDARD, demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
+from pytest_mlebench.limits import STANDARD
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

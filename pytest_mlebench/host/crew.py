@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_mlebench.errors import MlebenchError, PreparationError
 from pytest_mlebench.host.child_process import serve, started
-from pytest_mlebench.limits import host_cpus
+from pytest_mlebench.host.hardware import host_cpus
 
 MAX_CREW = 16  # more would wait for the one that hands out and takes in
 AHEAD = 2  # calls for each process that may be made before their turn: results use memory

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pytest_mlebench.usage import UsageLog
+from pytest_mlebench.host.usage import UsageLog
 
 EVERY_SECONDS = 1.0  # NVML itself tells the busy part of the last second or less
 

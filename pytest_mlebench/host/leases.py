@@ -25,12 +25,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from filelock import FileLock, Timeout
 
-from pytest_mlebench import allocation
 from pytest_mlebench._files import write_text
-from pytest_mlebench._units import show_count, show_duration, show_size
+from pytest_mlebench._units import show_count, show_duration, show_size, show_size_below
 from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, SandboxError
+from pytest_mlebench.host import allocation
+from pytest_mlebench.host.hardware import host_cpus, host_memory
 from pytest_mlebench.host.process_identity import Owner, host_name, this_process
-from pytest_mlebench.limits import Limits, host_cpus, host_memory
+from pytest_mlebench.limits import Limits
 
 VARIABLE = "MLEBENCH_LEASES_DIR"
 HERE = "here"
@@ -333,11 +334,10 @@ def require(claim: LeaseClaim, capacity: Capacity) -> None:
             f"use --mle-cpus={show_count(capacity.cpus)} or fewer"
         )
     if claim.memory_bytes > capacity.memory_bytes:
-        unit, name = (10**9, "GB") if capacity.memory_bytes >= 10**10 else (10**6, "MB")
         lacks.append(
             f"the memory limit of {show_size(claim.memory_bytes)} is more than the "
             f"{show_size(capacity.memory_bytes)} that {host} has: "
-            f"use --mle-memory={capacity.memory_bytes // unit}{name} or less"
+            f"use --mle-memory={show_size_below(capacity.memory_bytes)} or less"
         )
     if claim.gpus > (number := len(set(capacity.gpus))):
         lacks.append(

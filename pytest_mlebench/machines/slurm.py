@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from pytest_mlebench import allocation
 from pytest_mlebench._units import parse_size
 from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.host import allocation
 
 SPARE_SECONDS = 900.0  # for preparing, collecting and grading, beside what the agent may use
 ANSWER_SECONDS = 30

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import host_cpus
+from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.machines.link import STOP, answer_questions, tell
 from pytest_mlebench.plugin.item_order import ItemOrder
 from pytest_mlebench.plugin.results_log import ResultsLog

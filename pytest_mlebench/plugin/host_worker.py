@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_mlebench import allocation
 from pytest_mlebench.errors import MlebenchError
+from pytest_mlebench.host import allocation
 from pytest_mlebench.host.hardware import host_hardware
 from pytest_mlebench.machines.posting import Posting
 from pytest_mlebench.machines.slurm import note_allocation

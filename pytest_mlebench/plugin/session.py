@@ -17,7 +17,8 @@ from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, DatasetError, UnknownName, WallMissing
 from pytest_mlebench.grade import Grade
-from pytest_mlebench.limits import STANDARD, Limits, demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
+from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.selection import marked, registry
 from pytest_mlebench.plugin.settings import Settings

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_mlebench._files import short_path
-from pytest_mlebench.limits import STANDARD, Limits, demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
+from pytest_mlebench.limits import STANDARD, Limits
 from pytest_mlebench.plugin import options
 from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.results_log import ResultsLog

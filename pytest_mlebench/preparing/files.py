@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.limits import host_cpus
+from pytest_mlebench.host.hardware import host_cpus
 
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES}
 _BATCH_FILES = 16_384  # there may be millions: never all at once

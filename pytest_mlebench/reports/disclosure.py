@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from pytest_mlebench._units import show_size
-from pytest_mlebench.limits import host_cpus, host_memory
 from pytest_mlebench.reports.json_table import json_table
 
 
@@ -121,17 +117,6 @@ class Disclosure:
             **{key: str(value) for key, value in self.extra.items()},
         }
         return [f"{key}: {value}" for key, value in shown.items() if value]
-
-
-def host_hardware() -> dict[str, str]:
-    """Return what this host is made of."""
-    return {
-        "cpus": str(host_cpus()),
-        "memory": show_size(host_memory()),
-        "machine": platform.machine(),
-        "system": f"{platform.system()} {os.uname().release}",
-        "python": platform.python_version(),
-    }
 
 
 def host_name(machine: str | None, host: str | None) -> str:

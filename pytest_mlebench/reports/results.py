@@ -45,7 +45,7 @@ class ItemKey:
         table = json_table(data, where)
         return cls(
             table.text("competition"),
-            _count(table, "seed"),
+            table.whole("seed"),
             table.text("agent", ""),
             table.text("conditions", ""),
         )
@@ -146,20 +146,20 @@ class Result:
         status: Status = table.choice("outcome", STATUSES)
         result = cls(
             competition=competition,
-            seed=_count(table, "seed"),
+            seed=table.whole("seed"),
             status=status,
-            grade=None if grade is None else _grade(grade, competition),
+            grade=None if grade is None else Grade.from_table(grade, competition),
             error=table.text("error", None),
             agent=table.text("agent", ""),
             conditions=table.text("conditions", ""),
             agent_seconds=table.number("agent_seconds", None),
             run=table.text("run", None),
-            format_checks=_count(table, "format_checks", 0),
+            format_checks=table.whole("format_checks", 0),
             snapshots=tuple(_snapshot(each) for each in table.tables("snapshots")),
             fingerprint=table.text("fingerprint", None),
             model_use=_model_use(data, table),
             lost_usd=_lost_usd(data, table),
-            gpus=_count(table, "gpus", 0),
+            gpus=table.whole("gpus", 0),
             extra=_extra(data, table),
             attempt=AttemptFacts.from_table(table.table("attempt", None)),
         )
@@ -225,29 +225,6 @@ def named(member: OfBlock, name: str, *, several: bool) -> str:
     return f"{block_name(member)}: {name}" if several else name
 
 
-def _grade(table: Table, competition: str) -> Grade:
-    medal = table.choice("medal", tuple(str(medal) for medal in Medal))
-    grade = Grade(
-        competition=competition,
-        score=table.number("score", None),
-        medal=Medal[medal.upper()],
-        above_median=table.flag("above_median", False),
-        percentile=table.number("percentile", None),
-        submission_exists=table.flag("submission_exists", False),
-        problem=table.text("problem", None),
-        gold=table.number("gold", None),
-        silver=table.number("silver", None),
-        bronze=table.number("bronze", None),
-        median=table.number("median", None),
-        lower_is_better=table.flag("lower_is_better", False),
-        teams=_count(table, "teams", 0),
-        run=table.text("run", None),
-    )
-    if grade.medal and not grade.valid:
-        raise table.error("medal", f"is {medal!r}, but there is no score")
-    return grade
-
-
 def _model_use(data: object, table: Table) -> ModelUse | None:
     """Return the figures of models, read from the data: there, null is what nobody knows."""
     if table.table("model_use", None) is None or not isinstance(data, Mapping):
@@ -285,17 +262,10 @@ def _snapshot(table: Table) -> Snapshot:
     return Snapshot(
         seconds=table.number("seconds"),
         sha256=table.text("sha256"),
-        bytes=_count(table, "bytes"),
+        bytes=table.whole("bytes"),
         score=table.number("score", None),
         medal=Medal[medal.upper()],
         above_median=table.flag("above_median", False),
         percentile=table.number("percentile", None),
         problem=table.text("problem", None),
     )
-
-
-def _count(table: Table, key: str, default: int | None = None) -> int:
-    value = table.number(key) if default is None else table.number(key, default)
-    if value < 0 or value != int(value):
-        raise table.error(key, f"must be a whole number, zero or more, given: {value}")
-    return int(value)

@@ -16,8 +16,8 @@ from pytest_mlebench.archives.entries import nearest
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, ConfigErrors, DatasetError, MlebenchError
+from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
-from pytest_mlebench.limits import host_cpus
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store.obtain import KeepRaw, StorePlace, find_source
 from pytest_mlebench.store.progress import as_progress

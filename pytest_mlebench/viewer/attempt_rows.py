@@ -10,9 +10,9 @@ from pytest_mlebench._plain_text import tail_lines
 from pytest_mlebench._units import show_duration, show_score
 from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.attempts.run_progress import AttemptProgress
+from pytest_mlebench.host.usage import read_usage
 from pytest_mlebench.layout import AttemptFolder
 from pytest_mlebench.reports.page.usage_curves import usage_curves
-from pytest_mlebench.usage import read_usage
 
 TAIL_LINES, TAIL_COLUMNS = 15, 200
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import InvalidSubmission
-from pytest_mlebench.limits import Limits, demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
+from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox

@@ -8,7 +8,7 @@ import pytest
 from fake_nvml import build, fake_gpus
 from plugin_session import Session
 
-from pytest_mlebench.usage import read_usage
+from pytest_mlebench.host.usage import read_usage
 
 TWO = ("--mle-competition=demo-digits", "--mle-competition=demo-wine-cultivars")
 LARGE = 25 * 10**9

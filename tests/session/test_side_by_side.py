@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from plugin_session import Session
 
-from pytest_mlebench.limits import host_cpus, host_memory
+from pytest_mlebench.host.hardware import host_cpus, host_memory
 
 TWO = ("--mle-competition=demo-digits", "--mle-competition=demo-wine-cultivars")
 MOST = f"--mle-memory={host_memory() // 3 * 2}B"

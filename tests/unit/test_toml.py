@@ -88,3 +88,16 @@ def test_a_known_key_is_never_taken_for_a_slip(file: Path) -> None:
     table.texts("names")
     with pytest.raises(CompetitionFileError, match=r"name is missing$"):
         table.finish()
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "inf", "nan"])
+def test_a_whole_number_is_zero_or_more_and_finite(file: Path, text: str) -> None:
+    file.write_text(f"bytes = {text}")
+    with pytest.raises(CompetitionFileError, match="bytes must be a whole number, zero or more"):
+        read_toml(file).whole("bytes")
+
+
+def test_a_whole_number_may_be_written_as_a_float(file: Path) -> None:
+    file.write_text("bytes = 3.0\nseed = 0")
+    table = read_toml(file)
+    assert (table.whole("bytes"), table.whole("seed"), table.whole("gpus", 2)) == (3, 0, 2)

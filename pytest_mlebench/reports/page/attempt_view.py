@@ -10,13 +10,13 @@ from pathlib import Path
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench._units import show_duration, show_score, show_size, show_tokens, show_usd
+from pytest_mlebench.host.usage import read_usage
 from pytest_mlebench.medals import THRESHOLDS
 from pytest_mlebench.reports.findings import AttemptFindings, Finding
 from pytest_mlebench.reports.over_time import HEAD, milestones
 from pytest_mlebench.reports.page import traces
 from pytest_mlebench.reports.page.usage_curves import POINTS, Course, Curve, course, usage_curves
 from pytest_mlebench.reports.results import ItemKey, Result, extra_facts, named
-from pytest_mlebench.usage import read_usage
 
 # bytes of a page that the texts of all attempts may take together, and of a single one
 ALL_TEXTS, LONGEST_TEXT, SHORTEST_TEXT = 200_000, 6_000, 600

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pytest_mlebench._units import show_duration, show_score, show_size
 from pytest_mlebench.grade import Snapshot
+from pytest_mlebench.host.usage import UsageSample, busy_cpus
 from pytest_mlebench.reports.over_time import after
-from pytest_mlebench.usage import UsageSample, busy_cpus
 
 WIDTH, HEIGHT, MARGIN = 260, 60, 5
 POINTS = 40  # of a curve at most, each the highest of its stretch of time

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from pytest_mlebench._units import show_count, show_size
+from pytest_mlebench._units import show_count, show_size, show_size_below
 from pytest_mlebench.errors import ConfigError, ConfigErrors, HostTooSmall, SandboxError
 from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox.docker.ssh_tunnel import Tunnel
@@ -192,7 +192,7 @@ def check_limits(limits: Limits, facts: EngineFacts) -> None:
         lacks.append(
             f"the memory limit of {show_size(limits.memory_bytes)} is more than the "
             f"{show_size(facts.memory_bytes)} that {facts.host} has: "
-            f"use --mle-memory={_floor_size(facts.memory_bytes)} or less"
+            f"use --mle-memory={show_size_below(facts.memory_bytes)} or less"
         )
     if lacks:
         raise ConfigErrors(map(HostTooSmall, lacks))
@@ -268,9 +268,3 @@ def _security_names(options: list[str]) -> Iterator[str]:
         pairs = dict(pair.partition("=")[::2] for pair in option.split(","))
         if pairs.get("profile") != "unconfined":
             yield pairs.get("name", option)
-
-
-def _floor_size(size: int) -> str:
-    """Return a size as people write it that is not larger than *size*."""
-    unit, name = (10**9, "GB") if size >= 10**10 else (10**6, "MB")
-    return f"{size // unit}{name}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench.usage import UsageLog
+from pytest_mlebench.host.usage import UsageLog
 
 _EARLY = 0.1  # seconds to the first sample: a short life has no other figures
 _CACHE = ("total_inactive_file", "inactive_file")  # cgroup v1, v2

@@ -22,9 +22,10 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, SandboxError, WallMissing
 from pytest_mlebench.host.gpu_meter import gpu_samples
 from pytest_mlebench.host.gpus import gpus_for
+from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.host.leases import Capacity, LeaseClaim, host_capacity, require
 from pytest_mlebench.host.signals import termination_interrupts
-from pytest_mlebench.limits import Limits, host_cpus
+from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Ending, Job, contract_environment, require_readable
 from pytest_mlebench.sandbox.collect import NotCollected, collect_after, remove_tree
 from pytest_mlebench.sandbox.hidden import hidden_folders

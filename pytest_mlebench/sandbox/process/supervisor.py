@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from pytest_mlebench.errors import SandboxError
+from pytest_mlebench.host.usage import UsageLog
 from pytest_mlebench.sandbox import Reason
 from pytest_mlebench.sandbox.disk import Amount, DiskGuard
 from pytest_mlebench.sandbox.log import LogWriter
@@ -34,7 +35,6 @@ from pytest_mlebench.sandbox.process.inside import LISTENER, TERMINATE
 from pytest_mlebench.sandbox.process.launch import Started, start
 from pytest_mlebench.sandbox.process.memory_apart import shared_memory
 from pytest_mlebench.sandbox.process.order import Function, Order
-from pytest_mlebench.usage import UsageLog
 
 READY = b"!"
 MAX_PORTS = 16

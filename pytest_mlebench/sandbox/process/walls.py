@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_mlebench.errors import SandboxError
-from pytest_mlebench.limits import demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
 from pytest_mlebench.sandbox.process import bubblewrap, kernel, landlock
 from pytest_mlebench.sandbox.process.order import Builder, Order, Step
 from pytest_mlebench.sandbox.process.supervised import Supervised

@@ -20,7 +20,7 @@ from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.gateway.calls import read_calls
 from pytest_mlebench.gateway.gateway import Gateway, open_gateway
-from pytest_mlebench.limits import demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
 from pytest_mlebench.sandbox.process import landlock
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 from pytest_mlebench.sandbox.process.walls import strongest

@@ -18,8 +18,10 @@ from sandbox_job import wait_until
 
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.host import leases
+from pytest_mlebench.host.demo_limits import demo_limits
+from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.host.leases import Capacity, LeaseClaim, LeaseLedger, default_folder, lease_for
-from pytest_mlebench.limits import STANDARD, demo_limits, host_cpus
+from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
 GIB = 2**30

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_mlebench import allocation
+from pytest_mlebench.host import allocation
 from pytest_mlebench.host.leases import host_capacity
 from pytest_mlebench.machines.hosts_file import HostsFileError, read_hosts
 from pytest_mlebench.machines.slurm import not_enforced, note_allocation, time_of, usual_time

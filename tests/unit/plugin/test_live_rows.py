@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from pytest_mlebench.attempts.run_progress import AttemptProgress, ProgressLook
+from pytest_mlebench.host.usage import LatestUsage
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.plugin.live_rows import area_lines
-from pytest_mlebench.usage import LatestUsage
 
 LONG = "h-and-m-personalized-fashion-recommendations"
 ATTEMPT = AttemptProgress(

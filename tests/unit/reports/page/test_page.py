@@ -13,6 +13,7 @@ from report_pages import hostile_report, whole_benchmark
 from reporting import REAL_REPORTS, errored, failed, graded
 
 from pytest_mlebench.grade import Grade, Snapshot
+from pytest_mlebench.host.usage import UsageSample
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.reports.disclosure import Disclosure
@@ -22,7 +23,6 @@ from pytest_mlebench.reports.page.traces import LINKED
 from pytest_mlebench.reports.page.usage_curves import usage_curves
 from pytest_mlebench.reports.report import Report
 from pytest_mlebench.reports.results import Result
-from pytest_mlebench.usage import UsageSample
 
 VOID = {"meta", "br", "input"}
 LARGEST = 1_500_000

@@ -8,8 +8,8 @@ import pytest
 from sandbox_job import Place
 
 from pytest_mlebench.agent import Agent
+from pytest_mlebench.host.usage import read_usage
 from pytest_mlebench.sandbox.redact import Mask
-from pytest_mlebench.usage import read_usage
 
 SECRET = "sk-0123456789abcdef"
 

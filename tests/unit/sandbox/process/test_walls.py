@@ -14,7 +14,7 @@ from sandbox_job import Place
 
 from pytest_mlebench.agent import Agent, AgentContext
 from pytest_mlebench.errors import ConfigError, SandboxError
-from pytest_mlebench.limits import demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
 from pytest_mlebench.sandbox.process import landlock, process_sandbox, seccomp
 from pytest_mlebench.sandbox.process.order import Builder
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox

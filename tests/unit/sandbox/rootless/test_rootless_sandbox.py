@@ -15,7 +15,7 @@ from sandbox_job import Place, running
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
 from pytest_mlebench.sandbox.rootless import RootlessSandbox, image_view
 from pytest_mlebench.sandbox.rootless.driver_libraries import driver_libraries
 

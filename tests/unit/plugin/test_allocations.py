@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_mlebench import allocation
 from pytest_mlebench.attempts.run import SAVE_SECONDS, _run_in_time
+from pytest_mlebench.host import allocation
 from pytest_mlebench.limits import STANDARD
 from pytest_mlebench.plugin.allocations import NEEDED_SECONDS, Allocations
 from pytest_mlebench.reports.results import ItemKey

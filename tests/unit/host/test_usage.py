@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_mlebench.usage import (
+from pytest_mlebench.host.usage import (
     LatestUsage,
     UsageLog,
     UsageSample,

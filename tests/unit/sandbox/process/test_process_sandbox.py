@@ -15,7 +15,7 @@ from sandbox_job import Place, wait_until
 
 from pytest_mlebench.agent import Agent, AgentContext
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.limits import demo_limits
+from pytest_mlebench.host.demo_limits import demo_limits
 from pytest_mlebench.sandbox.process import workspace
 from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
