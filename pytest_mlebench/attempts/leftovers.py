@@ -9,6 +9,7 @@ from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.host.held_file import is_held
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
+from pytest_mlebench.sandbox.process.own_disk import release
 
 SCRATCH = ".validator.*"  # where the format check keeps uploads while it looks at them
 
@@ -30,6 +31,7 @@ def remove_workspaces(folder: RunFolder) -> list[Path]:
     removed = []
     for path in list(find_workspaces(folder)):
         try:
+            release(path)
             remove_tree(path)
         except (OSError, NotCollected) as problem:
             raise SandboxError(f"cannot remove {path}: {problem}") from None

@@ -167,6 +167,21 @@ def _walls() -> Iterator[DoctorFinding]:
         yield DoctorFinding("note", f"walls missing: no {name}: {meaning}", "see SECURITY.md")
     for problem in found.problems:
         yield DoctorFinding("note", f"walls missing: {problem}", "see SECURITY.md")
+    yield from _own_disk()
+
+
+def _own_disk() -> Iterator[DoctorFinding]:
+    """Yield whether the kernel bounds what an agent of the process sandbox writes."""
+    from pytest_mlebench.limits import STANDARD
+    from pytest_mlebench.sandbox.process import own_disk  # late: heavy
+
+    what = "a disk of its own for each attempt"
+    if not own_disk.is_due(STANDARD):
+        yield DoctorFinding("note", f"no {what}: only root can mount one", "see SECURITY.md")
+    elif problem := own_disk.find_problem():
+        yield DoctorFinding("note", f"no {what}: {problem}", "see SECURITY.md")
+    else:
+        yield DoctorFinding("ok", what)
 
 
 def _rootless() -> Iterator[DoctorFinding]:

@@ -32,6 +32,7 @@ from pytest_mlebench.machines.host_account import (
 from pytest_mlebench.machines.link import Link, LinkRefused
 from pytest_mlebench.machines.posting import Posting
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
+from pytest_mlebench.sandbox.process.own_disk import release
 
 TEND_SECONDS = 2.0  # between looks at what a running attempt has more
 REMOVE_SECONDS = 10.0  # for what is just being written to
@@ -389,6 +390,7 @@ def _remove(folder: Path) -> None:
     deadline = time.monotonic() + REMOVE_SECONDS
     while time.monotonic() < deadline:  # beyond it, whoever comes next finds it without a record
         with contextlib.suppress(OSError, NotCollected):
+            release(AttemptFolder(folder).home)
             remove_tree(folder)
             return
         time.sleep(0.05)

@@ -139,9 +139,9 @@ class DiskGuard:
         """Tell whether the agent has to end; cheap enough for every second."""
         free = self._free_now()
         suspected = self.used + _total_loss(self._free, free)
-        if time.monotonic() >= self._due or _exceeded(suspected, self._limit):
+        if time.monotonic() >= self._due or exceeded_limit(suspected, self._limit):
             self._measure(free)
-        if exceeded := _exceeded(self.used, self._limit):
+        if exceeded := exceeded_limit(self.used, self._limit):
             return exceeded
         return "disk-full" if self.is_full(free) else None
 
@@ -217,18 +217,19 @@ def free_on(path: Path) -> Amount:
     return Amount(status.f_bavail * status.f_frsize, files)
 
 
+def exceeded_limit(used: Amount, limit: Amount) -> Exceeded | None:
+    """Return which limit is exceeded, if one is."""
+    if used.bytes > limit.bytes:
+        return "disk-limit"
+    return "files-limit" if used.files > limit.files else None
+
+
 def _nameless(processes: Collection[int], devices: Collection[int]) -> Amount:
     """Return what processes keep on disks though nobody finds it by a name."""
     found = held_mapped(processes, devices) | held_open(
         processes, lambda _, status: status.st_nlink == 0 and status.st_dev in devices
     )
     return Amount(sum(found.values()), len(found))
-
-
-def _exceeded(used: Amount, limit: Amount) -> Exceeded | None:
-    if used.bytes > limit.bytes:
-        return "disk-limit"
-    return "files-limit" if used.files > limit.files else None
 
 
 def _total_loss(before: Free, now: Free) -> Amount:

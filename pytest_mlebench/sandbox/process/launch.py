@@ -161,7 +161,7 @@ def _plan(order: Order, cgroup: Cgroup | None) -> dict[str, Any]:
     return {
         "walls": [],  # whoever builds some says so
         "root": "",  # likewise
-        "required": [name for name in order.required if name != "cgroup"],
+        "required": [name for name in order.required if name not in {"cgroup", "disk"}],
         "command": order.command,
         "environment": order.environment,
         "user": order.user,

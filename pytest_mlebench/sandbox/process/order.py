@@ -59,6 +59,7 @@ class Order:
     offline: bool  # no network but what we serve on the ports
     ports: tuple[int, ...] = ()
     cgroup: bool  # use one where there is one for us
+    disk: str = ""  # the file behind a disk of the attempt's own, which is mounted at *home*
     required: tuple[str, ...] = ()  # walls without which the agent must not start
     grace_seconds: float
     limits: Limits

@@ -29,8 +29,9 @@ from pytest_mlebench.limits import Limits
 from pytest_mlebench.sandbox import Ending, Job, contract_environment, require_readable
 from pytest_mlebench.sandbox.collect import NotCollected, collect_after, remove_tree
 from pytest_mlebench.sandbox.hidden import hidden_folders
-from pytest_mlebench.sandbox.process import landlock
+from pytest_mlebench.sandbox.process import landlock, own_disk
 from pytest_mlebench.sandbox.process.order import Builder, Order, Surroundings
+from pytest_mlebench.sandbox.process.own_disk import MIN_SECONDS
 from pytest_mlebench.sandbox.process.supervised import Supervised
 from pytest_mlebench.sandbox.process.view import view
 from pytest_mlebench.sandbox.process.walls import BUILDERS, Strength, missing, strongest
@@ -59,11 +60,13 @@ class ProcessSandbox:
         require_walls: bool = False,
         builders: tuple[Builder, ...] = BUILDERS,
         cgroup: bool = True,
+        own_disk_seconds: float = MIN_SECONDS,
     ) -> None:
         self._grace = grace_seconds
         self._require_walls = require_walls
         self._builders = builders
         self._cgroup = cgroup
+        self._own_disk_seconds = own_disk_seconds  # which attempts have a disk of their own
 
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
@@ -79,13 +82,16 @@ class ProcessSandbox:
             lambda: require(LeaseClaim.of(without), self.capacity(without)),
             lambda: require(LeaseClaim(gpus=limits.gpus), self.capacity(limits)),
         )
-        found = self._strength(agent, network)
-        self._check(found, network)
-        return describe_walls(found, network)
+        return self._checked_walls(agent, limits, network)
 
-    def _check(self, found: Strength, network: str) -> None:
+    def _checked_walls(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
+        found = self._with_disk(self._strength(agent, network), limits)
+        self._check(found, network, limits)
+        return describe_walls(found, self._missing(found, network, limits))
+
+    def _check(self, found: Strength, network: str, limits: Limits) -> None:
         """Refuse walls that are not complete if they must be."""
-        if self._require_walls and (lacking := _describe_missing(found, network)):
+        if self._require_walls and (lacking := self._missing(found, network, limits)):
             raise WallMissing(
                 f"--mle-require-walls: the {self.name} sandbox is not complete on this host "
                 f"({lacking}): {_WAY_OUT}"
@@ -94,6 +100,23 @@ class ProcessSandbox:
     def missing_walls(self, agent: Agent, network: str = "open") -> tuple[str, ...]:
         """Return the names of the walls that an agent would not have on this host."""
         return tuple(missing(self._strength(agent, network).walls, network=network))
+
+    def _with_disk(self, found: Strength, limits: Limits) -> Strength:
+        """Add a disk of its own to the walls of an attempt that is to have one, and can."""
+        if found.builder == "none" or not self._is_due(limits) or own_disk.find_problem():
+            return found
+        return replace(found, walls=(*found.walls, "disk"))
+
+    def _is_due(self, limits: Limits) -> bool:
+        return own_disk.is_due(limits, min_seconds=self._own_disk_seconds)
+
+    def _missing(self, found: Strength, network: str, limits: Limits) -> str:
+        """Return the walls that are not there in words."""
+        lacking = missing(found.walls, network=network, disk=self._is_due(limits))
+        words = [f"no {name}: {meaning}" for name, meaning in lacking.items()]
+        if "disk" in lacking and found.builder != "none":
+            words[-1] += f" ({own_disk.find_problem()})"
+        return "; ".join(words)
 
     def _strength(self, agent: Agent, network: str) -> Strength:
         # a function is a copy of this process, which no other program can take inside
@@ -135,16 +158,15 @@ class ProcessSandbox:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""
         self._refuse_lists(job.network)  # an agent of a fixture has not been seen before
         bound = job.limits.submission_bytes
-        strength = self._strength(job.agent, job.network)
-        self._check(strength, job.network)
-        builder = strength.builder
+        strength = self._with_disk(self._strength(job.agent, job.network), job.limits)
+        self._check(strength, job.network, job.limits)
         with (
             termination_interrupts(),
             Validator(job.check, folder=job.folder, max_bytes=bound) as validator,
         ):
             url = OWN_URL if job.network == "none" else validator.listen_tcp()
             services = _serve(job)
-            with self._workspace(job, url, builder) as workspace:
+            with self._workspace(job, url, strength) as workspace:
                 order = self._order(job, workspace, strength, url, services)
                 with Supervised(order, job.agent.function) as supervised:
                     serve = (validator.serve, *(service.serve for service in job.services))
@@ -162,9 +184,9 @@ class ProcessSandbox:
             cpu_seconds=ending.cpu_seconds,
             gpus=job.gpus,
             problem=collected.problem,
-            walls=ending.walls,
+            walls=(*ending.walls, "disk") if workspace.disk else ending.walls,
             details={
-                "builder": builder,
+                "builder": strength.builder,
                 "disk_bytes": ending.disk_bytes,
                 "log_dropped": ending.log_dropped,
                 "notes": collected.notes,
@@ -204,6 +226,7 @@ class ProcessSandbox:
             offline=job.network == "none",
             ports=(PORT, *(service.port for service in job.services)),
             cgroup=self._cgroup,
+            disk=workspace.disk,
             required=strength.kinds if self._require_walls else (),
             grace_seconds=self._grace,
             limits=job.limits,
@@ -221,15 +244,29 @@ class ProcessSandbox:
         return Surroundings(environment, steps)
 
     @contextmanager
-    def _workspace(self, job: Job, url: str, builder: Builder) -> Iterator[Workspace]:
+    def _workspace(self, job: Job, url: str, strength: Strength) -> Iterator[Workspace]:
         """Lay the workspace out and take it away at the end, whatever the end is."""
+        disk = self._mount_disk(job) if "disk" in strength.walls else None
         try:
-            yield self._lay(job, url, builder)
+            workspace = self._lay(job, url, strength.builder)
+            yield workspace if disk is None else replace(workspace, disk=disk.image)
         finally:
             try:
+                if disk is not None:
+                    disk.close()
                 remove_tree(job.folder / "home")
             except (OSError, NotCollected) as problem:
                 logger.warning("cannot remove the workspace in %s: %s", job.folder, problem)
+
+    def _mount_disk(self, job: Job) -> own_disk.OwnDisk | None:
+        """Mount the attempt's own disk; where that fails for once, its disk is watched instead."""
+        try:
+            return own_disk.OwnDisk.mount((job.folder / "home").resolve(), job.limits)
+        except SandboxError as problem:
+            if self._require_walls:
+                raise
+            logger.warning("%s", problem)
+            return None
 
     def _lay(self, job: Job, url: str, builder: Builder) -> Workspace:
         data: DataPlace = "mounted"
@@ -238,10 +275,10 @@ class ProcessSandbox:
         return lay(job, url, data=data)
 
 
-def describe_walls(found: Strength, network: str) -> tuple[str, ...]:
+def describe_walls(found: Strength, lacking: str) -> tuple[str, ...]:
     """Return lines for the header: the walls that there are, and those that are missing."""
     lines = [f"walls: {' '.join(found.walls) or 'none'} ({found.builder})"]
-    if lacking := _describe_missing(found, network):
+    if lacking:
         lines.append(f"walls missing: {lacking}")
     if found.builder == "none":
         lines += [f"walls missing: {problem}" for problem in found.problems]
@@ -254,11 +291,6 @@ def visible_gpus(job: Job) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ",".join(job.gpus)}
     value = os.environ.get("CUDA_VISIBLE_DEVICES")
     return {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
-
-
-def _describe_missing(found: Strength, network: str) -> str:
-    lacking = missing(found.walls, network=network)
-    return "; ".join(f"no {name}: {meaning}" for name, meaning in lacking.items())
 
 
 def _serve(job: Job) -> dict[str, str]:

@@ -30,7 +30,7 @@ from pytest_mlebench.host.usage import UsageLog
 from pytest_mlebench.sandbox import Reason
 from pytest_mlebench.sandbox.disk import Amount, DiskGuard
 from pytest_mlebench.sandbox.log import LogWriter
-from pytest_mlebench.sandbox.process import cgroup, kernel, process_tree
+from pytest_mlebench.sandbox.process import cgroup, kernel, own_disk, process_tree
 from pytest_mlebench.sandbox.process.inside import LISTENER, TERMINATE
 from pytest_mlebench.sandbox.process.launch import Started, start
 from pytest_mlebench.sandbox.process.memory_apart import shared_memory
@@ -80,8 +80,11 @@ def supervise(order: Order, function: Function | None, control: socket.socket) -
         process_tree.kill(_PATIENCE)
         if group is not None:
             group.remove()
-        with contextlib.suppress(OSError):  # if there is a session any more to tell
+        try:
             control.sendall(json.dumps(answer).encode())
+        except OSError:  # there is no session any more to tell, nor to clean up
+            if order.disk:
+                own_disk.release(Path(order.home))
         status = 0
     finally:
         os._exit(status)
@@ -133,12 +136,7 @@ class _Watch:
             max_bytes=self._order.limits.log_bytes,
             secrets=self._order.secrets,
         )
-        self._disk = DiskGuard(
-            Path(self._order.home),
-            limit=Amount(self._order.limits.disk_bytes, self._order.limits.files),
-            processes=_descendants,
-            skip=["data"],
-        )
+        self._disk = _disk_guard(self._order)
         self._started = start(self._order, function, self._group)
         self._began = time.monotonic()
         self._deadline = self._began + self._order.limits.time_seconds
@@ -338,6 +336,13 @@ class _Watch:
             survivors=survivors,
             walls=self._started.walls,
         )
+
+
+def _disk_guard(order: Order) -> DiskGuard:
+    home, limit = Path(order.home), Amount(order.limits.disk_bytes, order.limits.files)
+    if order.disk:
+        return own_disk.OwnDiskGuard(home, order.disk, limit=limit)
+    return DiskGuard(home, limit=limit, processes=_descendants, skip=["data"])
 
 
 def _processes() -> list[process_tree.Process]:

@@ -34,6 +34,7 @@ _MEANING = {
     "seccomp": "it can make every system call",
     "landlock": "a second wall around files is not there",
     "cgroup": "memory and processes are counted, not bounded by the kernel",
+    "disk": "what it writes is counted, not bounded by the kernel",
 }
 
 
@@ -78,9 +79,12 @@ def strongest(
     raise SandboxError(f"an agent cannot be started here: {'; '.join(problems)}")
 
 
-def missing(walls: Sequence[str], *, network: str = "open") -> Mapping[str, str]:
+def missing(
+    walls: Sequence[str], *, network: str = "open", disk: bool = False
+) -> Mapping[str, str]:
     """Return the walls that are not there and what that means, in words."""
-    wanted = [name for name in _MEANING if name != "net" or network == "none"]
+    needless = {*(() if network == "none" else ("net",)), *(() if disk else ("disk",))}
+    wanted = [name for name in _MEANING if name not in needless]
     kinds = {wall.partition("-")[0] for wall in walls}
     found = {name: _MEANING[name] for name in wanted if name not in kinds}
     version = next((int(wall[9:]) for wall in walls if re.fullmatch(r"landlock-\d+", wall)), 0)

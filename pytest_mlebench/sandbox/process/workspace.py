@@ -34,13 +34,14 @@ class Workspace:
 
     home: Path
     environments: tuple[Path, ...]  # virtual environments of the agent's folder, linked to
+    disk: str = ""  # the file behind a disk of its own, if it has one
 
 
 def lay(job: Job, validate_url: str, *, data: DataPlace) -> Workspace:
     """Make ``home`` in the attempt's folder, with the contract's tree in it."""
     home = (job.folder / "home").resolve()
     try:
-        home.mkdir(parents=True)
+        home.mkdir(parents=True, exist_ok=home.is_mount())  # a disk of its own is there already
         for name in ("submission", "logs", "code", "tmp"):
             (home / name).mkdir()
         # the instructions speak of the contract's /home, which is here
@@ -68,7 +69,8 @@ def user_for(home: Path) -> int | None:
     """
     if os.geteuid() != 0 or not kernel.is_admin():
         return None
-    wanted = FIRST_USER + home.stat().st_ino % USERS
+    # the folder around it: on a disk of its own all workspaces have the same number
+    wanted = FIRST_USER + home.parent.stat().st_ino % USERS
     for candidate in (wanted, _NOBODY):
         if all(_is_known(candidate, Path("/proc/self", table)) for table in ("uid_map", "gid_map")):
             return candidate

@@ -23,7 +23,7 @@ def lay_image_home(job: Job, validate_url: str, image: UnpackedImage) -> Workspa
     """Make ``home`` in the attempt's folder: what the agent writes, and the files that are ours."""
     home = (job.folder / "home").resolve()
     try:
-        home.mkdir(parents=True)
+        home.mkdir(parents=True, exist_ok=home.is_mount())  # a disk of its own is there already
         for name in ("submission", "logs", "code", "tmp", "agent", "etc"):
             (home / name).mkdir()
         (home / "instructions.txt").write_text(job.instructions, encoding="utf-8")

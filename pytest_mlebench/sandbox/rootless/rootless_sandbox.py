@@ -16,7 +16,8 @@ from pytest_mlebench.sandbox import Ending, Job
 from pytest_mlebench.sandbox.account import AGENT_DIR
 from pytest_mlebench.sandbox.process import kernel
 from pytest_mlebench.sandbox.process.order import Builder, Surroundings
-from pytest_mlebench.sandbox.process.process_sandbox import GRACE, ProcessSandbox, describe_walls
+from pytest_mlebench.sandbox.process.own_disk import MIN_SECONDS
+from pytest_mlebench.sandbox.process.process_sandbox import GRACE, ProcessSandbox
 from pytest_mlebench.sandbox.process.walls import Strength, strongest
 from pytest_mlebench.sandbox.process.workspace import Workspace
 from pytest_mlebench.sandbox.rootless.image_cache import ImageCache, UnpackedImage
@@ -50,12 +51,14 @@ class RootlessSandbox(ProcessSandbox):
         require_walls: bool = False,
         builders: tuple[Builder, ...] = BUILDERS,
         cgroup: bool = True,
+        own_disk_seconds: float = MIN_SECONDS,
     ) -> None:
         super().__init__(
             grace_seconds=grace_seconds,
             require_walls=require_walls,
             builders=builders,
             cgroup=cgroup,
+            own_disk_seconds=own_disk_seconds,
         )
         self._images = ImageCache(cache, hidden)
         self._agents: dict[tuple[str | None, Path | None], UnpackedImage] = {}
@@ -75,10 +78,9 @@ class RootlessSandbox(ProcessSandbox):
         )
         image = self.image(agent)
         self._command(agent)
-        found = self._strength(agent, network)
         self._require_network(agent, network)
-        self._check(found, network)
-        lines = [f"image: {image.name} ({image.facts.digest})", *describe_walls(found, network)]
+        walls = self._checked_walls(agent, limits, network)
+        lines = [f"image: {image.name} ({image.facts.digest})", *walls]
         lines.append(_NOT_ENFORCED)
         return (*lines, _OPEN) if network == "open" else tuple(lines)
 

@@ -16,6 +16,8 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.host.demo_limits import demo_limits
+from pytest_mlebench.limits import STANDARD
+from pytest_mlebench.sandbox.process import own_disk
 from pytest_mlebench.sandbox.rootless import RootlessSandbox, image_view
 from pytest_mlebench.sandbox.rootless.driver_libraries import driver_libraries
 
@@ -54,6 +56,16 @@ def test_it_is_the_image_with_the_contract_in_it(run: Run) -> None:
     assert done.outcome.format_checks == 1
     assert done.outcome.image is not None
     assert {"users", "mounts", "pids", "net"} <= set(done.outcome.walls)
+    assert not (done.job.folder / "home").exists()
+
+
+def test_a_long_attempt_has_a_disk_of_its_own_in_its_image_too(run: Run) -> None:
+    if not own_disk.is_due(STANDARD) or own_disk.find_problem():
+        pytest.skip("no disks here")
+    done = run("echo x > /tmp/x; echo label > /home/submission/submission.csv", time_seconds=3600)
+    assert done.outcome.exit_code == 0, done.log
+    assert done.outcome.walls[-1] == "disk"
+    assert done.submission == "label\n"
     assert not (done.job.folder / "home").exists()
 
 
