@@ -10,7 +10,8 @@ import pytest
 from markdown.extensions.toc import slugify
 
 import pytest_mlebench
-from pytest_mlebench import allocation, cli, errors
+from pytest_mlebench import cli, errors
+from pytest_mlebench.host import allocation
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = re.compile(r"https://github\.com/pytest-mlebench/pytest-mlebench/(?:blob|tree)/main/")
