@@ -14,6 +14,14 @@ from pytest_mlebench.registry import Registry
 
 ROWS = ".sortable tbody tr"
 WIDTHS = (390, 768, 1280, 1920)
+IS_DRAWN = "one => one.checkVisibility({ contentVisibilityAuto: true })"
+COUNT_MOVED = """
+window.moved = 0;
+new MutationObserver((records) => {
+  for (const { target, removedNodes } of records)
+    if (target.matches && target.matches("tbody, .map")) window.moved += removedNodes.length;
+}).observe(document, { childList: true, subtree: true });
+"""
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +72,38 @@ def test_it_opens_with_all_competitions_and_seeds(window: Any, whole: Path) -> N
     assert len(names(page)) == 75
     assert page.locator(".map .seed").count() == 225
     assert page.locator("details.attempt").count() == 225
+
+
+def test_what_is_far_from_the_screen_is_drawn_when_it_is_reached(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    row = page.locator(ROWS).last
+    assert not row.evaluate(IS_DRAWN)
+    page.locator("nav a[href='#competitions']").click()
+    page.wait_for_function(IS_DRAWN, arg=row.element_handle())
+
+
+def test_a_search_finds_what_is_not_drawn_yet(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    assert page.evaluate("find('agent hours: ')")
+    assert page.evaluate("getSelection().anchorNode.parentElement.closest('.disclosure') !== null")
+
+
+def test_a_page_that_is_only_read_is_left_in_its_order(window: Any, whole: Path) -> None:
+    window.page.add_init_script(COUNT_MOVED)
+    page = window.open(whole)
+    page.wait_for_function("!document.querySelector('.filters').hidden")
+    assert page.evaluate("moved") == 0
+    page.locator("th[data-key=score] button").click()
+    page.wait_for_function("moved > 0")
+
+
+def test_a_filter_hides_the_groups_that_nothing_is_left_of(window: Any, whole: Path) -> None:
+    page = window.open(whole)
+    assert page.locator(".map h3").all_text_contents() == ["low", "medium", "high"]
+    page.select_option("[name=split]", "medium")
+    assert page.locator(".map h3:not([hidden])").all_text_contents() == ["medium"]
+    page.select_option("[name=group]", "category")
+    assert page.locator(".map h3:not([hidden])").count() > 3
 
 
 @pytest.mark.parametrize("key", ["percentile", "time", "medals", "best", "split"])
@@ -117,6 +157,7 @@ def test_paper_has_every_column_and_none_is_cut_off(window: Any, whole: Path) ->
     for key in ("split", "category", "time", "memory", "gpu", "cost"):
         assert page.locator(f"th[data-key={key}]").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 1047
+    assert page.locator(".disclosure li").last.evaluate(IS_DRAWN)
     assert not page.locator("form.filters").is_visible()
 
 
@@ -198,6 +239,7 @@ def test_without_scripts_everything_can_be_read(browser: Browser, whole: Path) -
     page.goto(whole.as_uri())
     assert page.locator(ROWS).count() == 75
     assert not page.locator(".filters").is_visible()
+    assert page.locator(".map h3").all_text_contents() == ["low", "medium", "high"]
     page.locator("details.attempt summary").first.click()
     assert page.locator("details.attempt[open] pre").first.is_visible()
     context.close()

@@ -4,8 +4,11 @@
   const filters = document.querySelector(".filters");
   const tools = document.querySelector(".tools");
   const map = document.querySelector(".map");
-  const items = [...document.querySelectorAll("[data-item]")];
-  const rows = [...document.querySelectorAll(".sortable tbody tr")];
+  // gathered when they are first asked for: a page that is only read needs none of them
+  const once = (gather) => { let found; return () => (found ??= gather()); };
+  const items = once(() => [...document.querySelectorAll("[data-item]")]);
+  const rows = once(() => [...document.querySelectorAll(".sortable tbody tr")]);
+  const cells = once(() => [...map.querySelectorAll(".cell")]);
   const heads = [...document.querySelectorAll(".sortable th[data-key]")];
   const fields = [...filters.elements, ...tools.elements].filter((field) => field.name);
   let sort = "";
@@ -41,9 +44,9 @@
   };
 
   const show = () => {
-    for (const item of items) item.hidden = !isShown(item);
-    const shown = rows.filter((row) => !row.hidden).length;
-    filters.querySelector("output").textContent = `${shown} of ${rows.length} competitions`;
+    for (const item of items()) item.hidden = !isShown(item);
+    const shown = rows().filter((row) => !row.hidden).length;
+    filters.querySelector("output").textContent = `${shown} of ${rows().length} competitions`;
   };
 
   const cell = (row, index) => {
@@ -61,7 +64,7 @@
     const [key, direction] = sort.split(":");
     const head = heads.find((one) => one.dataset.key === key);
     for (const one of heads) one.setAttribute("aria-sort", one !== head ? "none" : direction === "down" ? "descending" : "ascending");
-    const sorted = [...rows];
+    const sorted = [...rows()];
     if (head) {
       const index = head.cellIndex, sign = direction === "down" ? -1 : 1;
       sorted.sort((a, b) => {
@@ -69,13 +72,12 @@
         return one === "" || other === "" ? compare(one, other) : sign * compare(one, other);
       });
     }
-    if (rows.length) rows[0].parentNode.append(...sorted);
+    if (sorted.length) sorted[0].parentNode.append(...sorted);
   };
 
-  const cells = [...map.children];
   const arrange = () => {
     const group = tools.elements.group.value || "split", by = tools.elements.order.value;
-    const sorted = [...cells];
+    const sorted = [...cells()];
     if (by) sorted.sort((a, b) => Number(b.dataset[by] || -1) - Number(a.dataset[by] || -1));
     const groups = new Map();
     for (const one of sorted) groups.set(one.dataset[group], [...(groups.get(one.dataset[group]) || []), one]);
@@ -105,6 +107,7 @@
   };
 
   for (const head of heads) {
+    head.setAttribute("aria-sort", "none");
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
@@ -123,7 +126,7 @@
   }
   filters.addEventListener("reset", () => setTimeout(() => { write(); update(); }));
   addEventListener("hashchange", follow);
-  order();
-  update();
-  follow();
+  // the page comes sorted and grouped: it is arranged anew only where something else is asked for
+  if (fields.some((field) => field.value)) update();
+  if (location.hash !== "") follow();
 })();
