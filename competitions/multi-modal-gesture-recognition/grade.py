@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
+from pytest_mlebench.errors import GraderError
 from pytest_mlebench.grading.metrics.text import edit_distances
-from pytest_mlebench.grading.tokens import as_texts, number_portions, whole_numbers
+from pytest_mlebench.grading.tokens import as_texts, number_portions, row_portions
 
 GRADE_CHECKS = True
-LARGE = 2**61  # no gesture has such a number
+LARGE = 2**15  # no gesture has such a number: what is larger is cut to it
+CHARS_AT_ONCE = 2**20
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Refuse = Callable[[int], Exception]  # what to raise about a row
 
 
 def check(submission: pd.DataFrame) -> None:
     """Refuse what is not a list of whole numbers."""
-    _spelled(submission, np.empty(0, dtype=np.int64))
+    for _ in number_portions(as_texts(submission["Sequence"]), LARGE, _refusal(submission)):
+        pass
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the total distance divided by the total number of true gestures."""
-    truth = whole_numbers(as_texts(answers["Sequence"]), LARGE, _refusal(answers))
-    known = np.unique(truth.values)
-    distances = edit_distances(_spelled(answers, known), _spelled(submission, known))
-    return float(distances.sum() / len(truth.values))
+    truth, given = as_texts(answers["Sequence"]), as_texts(submission["Sequence"])
+    distance = gestures = 0
+    for rows in row_portions(truth, given, chars=CHARS_AT_ONCE):
+        true = _spelled(truth[rows], _refusal(answers, rows.start))
+        all_true = "".join(true)
+        if chr(LARGE) in all_true:
+            raise GraderError(f"the answers are damaged: they have a gesture of {LARGE} or more")
+        spelled = _spelled(given[rows], _refusal(submission, rows.start))
+        distance += int(edit_distances(true, spelled).sum())
+        gestures += len(all_true)
+    return distance / gestures
 
 
-def _refusal(table: pd.DataFrame) -> Callable[[int], Exception]:
-    def refuse(row: int) -> Exception:
+def _refusal(table: pd.DataFrame, first: int = 0) -> Refuse:
+    def refuse(number: int) -> Exception:
+        row = first + number
         text = str(table["Sequence"].iloc[row])
         shown = text if len(text) <= 40 else f"{text[:37]}…"
         return InvalidSubmission(
@@ -43,15 +53,17 @@ def _refusal(table: pd.DataFrame) -> Callable[[int], Exception]:
     return refuse
 
 
-def _spelled(table: pd.DataFrame, known: Array) -> Array:
-    """Return a text for each row with a letter for each gesture, one for all that are not known."""
-    texts = np.full(len(table), "", dtype=object)
-    letters = np.append(np.arange(1, len(known) + 1), 0)
-    for portion, numbers in number_portions(as_texts(table["Sequence"]), LARGE, _refusal(table)):
-        codes = np.searchsorted(known, numbers)
-        codes[np.append(known, -LARGE)[codes] != numbers] = len(known)
-        text = letters[codes].astype("<u4").tobytes().decode("utf-32-le", errors="surrogatepass")
+def _spelled(texts: Sequence[str], refuse: Refuse) -> list[str]:
+    """Return a text for each list, with a letter for each gesture."""
+    spelled: list[str] = []
+    for portion, numbers in number_portions(texts, LARGE, refuse):
+        # Negative numbers become letters from 2**15 on, of which no gesture has one, either.
+        codes = numbers.astype(np.uint16).astype("<u4")
+        text = codes.tobytes().decode("utf-32-le", errors="surrogatepass")
         ends = np.cumsum(portion.counts)
-        pieces = zip(ends - portion.counts, ends, strict=True)
-        texts[portion.rows] += np.array([text[begin:end] for begin, end in pieces], dtype=object)
-    return texts
+        pieces = zip((ends - portion.counts).tolist(), ends.tolist(), strict=True)
+        if portion.rows.start < len(spelled):  # a long list is read piece by piece
+            spelled[-1] += text
+        else:
+            spelled += [text[begin:end] for begin, end in pieces]
+    return spelled

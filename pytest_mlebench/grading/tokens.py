@@ -17,6 +17,7 @@ import pandas as pd
 
 from pytest_mlebench._csv import read_text
 from pytest_mlebench.grading.csv_layout import WORD_BYTES, mixed, word_at
+from pytest_mlebench.grading.digits import FEW_DIGITS, only_digits, plain_numbers
 
 PORTION_CHARS = 1 << 17  # what is made of them still fits into the caches of a processor
 KEYS_AT_ONCE = 1 << 20
@@ -28,19 +29,6 @@ _PAD = bytes(WORD_BYTES)
 _SPACE = re.compile(r"\s")  # what str.split() splits at
 _FURTHER_SPACES = [chr(code) for code in range(128, 0x3001) if chr(code).isspace()]
 _IS_SPACE = np.array([code < 128 and (chr(code).isspace() or not code) for code in range(256)])
-
-# which bytes of a word are digits, if so many at its end are, without what makes them letters
-_LAST_DIGITS = np.array(
-    [0x0F0F0F0F0F0F0F0F >> (8 * (8 - n)) << (8 * (8 - n)) for n in range(9)], dtype=np.uint64
-)
-_FOLDS = np.array(
-    [
-        (0x0F0F0F0F0F0F0F0F, 10 * 2**8 + 1, 8),
-        (0x00FF00FF00FF00FF, 100 * 2**16 + 1, 16),
-        (0x0000FFFF0000FFFF, 10000 * 2**32 + 1, 32),
-    ],
-    dtype=np.uint64,
-)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Texts: TypeAlias = Sequence[str] | Array
@@ -56,12 +44,16 @@ class Portion:
     ends: Array
     rows: slice  # of which texts; a long one has several portions
     counts: Array
+    is_part: bool = False  # there are other tokens, too
 
     def part(self, chosen: Array, size: int) -> Portion:
         """Return some tokens of every group of *size*."""
-        kept = np.tile(chosen, len(self.starts) // size)
-        counts = self.counts // size * np.count_nonzero(chosen)
-        return Portion(self.data, self.starts[kept], self.ends[kept], self.rows, counts)
+        places = np.flatnonzero(chosen)
+        starts, ends = (
+            each.reshape(-1, size)[:, places].ravel() for each in (self.starts, self.ends)
+        )
+        counts = self.counts // size * len(places)
+        return Portion(self.data, starts, ends, self.rows, counts, is_part=True)
 
     def texts(self) -> Iterator[tuple[int, str]]:
         """Yield the row and the text of each token."""
@@ -114,17 +106,21 @@ def split(texts: Texts, separator: str | None = None, size: int = 1) -> Iterator
 def as_texts(cells: Any) -> list[str]:
     """Return the texts of a column, empty ones where there is nothing."""
     texts = pd.Series(cells, dtype=object)
+    found: list[str] = texts.tolist()
+    if set(map(type, found)) == {str}:
+        return found
     gaps = texts.isna()
     return list(map(str, (texts.where(~gaps, "") if gaps.any() else texts).tolist()))
 
 
-def row_portions(*columns: Texts) -> Iterator[slice]:
+def row_portions(*columns: Texts, chars: int | None = None) -> Iterator[slice]:
     """Yield rows, some at a time, whose texts in all columns are of bounded length together."""
     lengths = sum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1 for texts in columns)
     ends, row = np.cumsum(lengths), 0
     while row < len(columns[0]):
         done = ends[row - 1] if row else 0
-        stop = max(row + 1, int(np.searchsorted(ends, done + PORTION_CHARS, side="right")))
+        most = done + (chars or PORTION_CHARS)
+        stop = max(row + 1, int(np.searchsorted(ends, most, side="right")))
         yield slice(row, stop)
         row = stop
 
@@ -198,6 +194,8 @@ def _whole_numbers(limit: int, refuse: Refuse) -> Callable[[Portion], Array]:
         numbers = _parsed(portion)
         if numbers is None:
             numbers = np.fromiter(_any_numbers(portion, limit, refuse), np.int64)
+        elif numbers.dtype == np.int32 and limit >= 10**FEW_DIGITS:
+            return numbers
         numbers = np.clip(numbers, -limit, limit)
         return numbers if np.abs(numbers).max(initial=0) >= 2**30 else numbers.astype(np.int32)
 
@@ -206,6 +204,9 @@ def _whole_numbers(limit: int, refuse: Refuse) -> Callable[[Portion], Array]:
 
 def floats(portion: Portion, width: int, refuse: Callable[[int, str], Exception]) -> Array:
     """Return the numbers of tokens, *width* in a row, or refuse a text that has others."""
+    whole = _parsed(portion)
+    if whole is not None:
+        return whole.astype(np.float64).reshape(-1, width)
     names = [str(place) for place in range(width)]
     table = table_of(portion, width, dict.fromkeys(names, np.float64))
     if table is not None:
@@ -339,35 +340,11 @@ def _edges(body: Array) -> Array:
 
 
 def _parsed(portion: Portion) -> Array | None:
-    """Return plain whole numbers of sixteen digits at most, None if there are others.
-
-    Eight digits at a time are read as in "Quickly parsing eight digits" (D. Lemire, 2018): pairs
-    of digits, pairs of pairs, and pairs of these are put together within a word.
-    """
+    """Return plain whole numbers, None if there are others."""
     lengths = portion.ends - portion.starts
-    if len(lengths) and lengths.max() > 2 * WORD_BYTES:
-        return None
-    digits = np.count_nonzero(portion.data - np.uint8(48) < 10)
-    if digits != lengths.sum():
-        return None
-    numbers = _eight_digits(portion.data, portion.ends, lengths)
-    longer = np.flatnonzero(lengths > WORD_BYTES)
-    if len(longer):
-        ends, rest = portion.ends[longer] - WORD_BYTES, lengths[longer] - WORD_BYTES
-        numbers[longer] += _eight_digits(portion.data, ends, rest) * 10**WORD_BYTES
-    return numbers
-
-
-def _eight_digits(data: Array, ends: Array, lengths: Array) -> Array:
-    """Return the number that the last eight of so many digits before each end are."""
-    view: Array = np.ndarray((len(data) - WORD_BYTES + 1,), "<u8", data, strides=(1,))
-    words = view[ends - WORD_BYTES]
-    words &= _LAST_DIGITS[np.minimum(lengths, WORD_BYTES)]
-    for keep, factor, shift in _FOLDS:
-        words &= keep
-        words *= factor
-        words >>= shift
-    return np.asarray(words.view(np.int64))
+    if not portion.is_part and not only_digits(portion.data, lengths):
+        return None  # found out sooner than token by token
+    return plain_numbers(portion.data, portion.ends, lengths, known=not portion.is_part)
 
 
 def _any_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int]:

@@ -70,7 +70,7 @@ class BoxFormat:
                 f"for id {list(ids)[filled[row]]}"
             )
 
-        for portion in split([cells[row] for row in filled], self.separator, self.size):
+        for portion in split([cell for cell in cells if cell], self.separator, self.size):
             if (portion.counts % self.size).any():
                 raise self._ragged(list(ids), cells)
             if self.label is not None:
@@ -100,9 +100,13 @@ class BoxFormat:
 
 
 def keys_of(*sides: Boxes) -> list[Array]:
-    """Return for each box a number that is the same for the same row and label on all sides."""
+    """Return for each box a number that is the same for the same row and label on all sides.
+
+    All are below the number of boxes.
+    """
     codes, labels = pd.factorize(np.concatenate([side.labels for side in sides]))
     codes += len(labels) * np.concatenate([side.rows for side in sides])
+    codes, _ = pd.factorize(codes)
     return np.split(codes, np.cumsum([len(side.rows) for side in sides])[:-1])
 
 
@@ -112,13 +116,27 @@ def pairs_of(some: Array, others: Array) -> Iterator[tuple[Array, Array]]:
     The second ones of a first are in order, too.
     """
     order = np.argsort(others, kind="stable")
-    begins = np.searchsorted(others, some, side="left", sorter=order)
-    ends = np.cumsum(np.searchsorted(others, some, side="right", sorter=order) - begins)
+    begins, counts = _runs(some, others, order)
+    ends = np.cumsum(counts)
     offsets = np.diff(ends, prepend=0) - ends + begins
-    for start in range(0, int(ends[-1]) if len(ends) else 0, PAIRS_AT_ONCE):
-        numbers = np.arange(start, min(start + PAIRS_AT_ONCE, int(ends[-1])))
-        firsts = np.searchsorted(ends, numbers, side="right")
-        yield firsts, order[numbers + offsets[firsts]]
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, total, PAIRS_AT_ONCE):
+        stop = min(start + PAIRS_AT_ONCE, total)
+        first, last = np.searchsorted(ends, [start, stop - 1], side="right")
+        sizes = np.diff(np.minimum(ends[first : last + 1], stop), prepend=start)
+        firsts = np.repeat(np.arange(first, last + 1), sizes)
+        yield firsts, order[np.arange(start, stop) + offsets[firsts]]
+
+
+def _runs(some: Array, others: Array, order: Array) -> tuple[Array, Array]:
+    """Return for each key where its equals begin in the order of others, and how many they are."""
+    least = min(some.min(initial=0), others.min(initial=0))
+    most = max(some.max(initial=0), others.max(initial=0))
+    if least == 0 and most < len(some) + len(others):  # a table of all keys is small
+        counts = np.bincount(others, minlength=most + 1)
+        return (np.cumsum(counts) - counts)[some], counts[some]
+    begins = np.searchsorted(others, some, side="left", sorter=order)
+    return begins, np.searchsorted(others, some, side="right", sorter=order) - begins
 
 
 def served(takers: Array, things: Array) -> Array:

@@ -13,9 +13,11 @@ from sklearn.metrics import average_precision_score
 from pytest_mlebench.errors import GraderError, InvalidSubmission
 from pytest_mlebench.grading.metrics import boxes
 from pytest_mlebench.grading.metrics.boxes import (
+    Boxes,
     BoxFormat,
     average_precision,
     corner_iou,
+    keys_of,
     pairs_of,
     precision_recall,
     rectangle_overlaps,
@@ -95,6 +97,25 @@ def test_broken_answers_are_not_the_agents_fault() -> None:
         BoxFormat(2).read_truth([1], pd.Series(["a"]))
 
 
+@pytest.mark.parametrize("number", ["7", "1.5", "1234", "12345", "1234567890123456", "-3", "1e3"])
+def test_digits_of_labels_are_not_taken_for_those_of_numbers(number: str) -> None:
+    found = BoxFormat(3).read(["p"], [f"U+3042 {number} 8 77777 9 {number}"])
+    assert found.numbers.tolist() == [[float(number), 8], [9, float(number)]]
+
+
+@pytest.mark.parametrize("number", ["x", "1/2", "12:4", "1234567/", "12345678:", "٣x"])
+def test_what_is_near_a_digit_is_no_number(number: str) -> None:
+    with pytest.raises(InvalidSubmission, match="a prediction must have a number here"):
+        BoxFormat(2).read(["p"], [f"0123456789 {number}"])
+
+
+def test_keys_of_many_labels_in_many_rows_stay_small() -> None:
+    count = 1000
+    side = Boxes(np.arange(count), np.arange(count).astype(np.uint64), np.zeros((count, 0)))
+    one, other = keys_of(side, side)
+    assert one.tolist() == other.tolist() == list(range(count))
+
+
 def test_overlaps_of_boxes_by_their_corners() -> None:
     box = np.array([[0.0, 0, 10, 10]])
     others = np.array(
@@ -104,9 +125,12 @@ def test_overlaps_of_boxes_by_their_corners() -> None:
     assert corner_iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [0]
 
 
+KEYS = st.integers(0, 4) | st.sampled_from([-7, 10**12])
+
+
 @given(
-    st.lists(st.integers(0, 4), max_size=12),
-    st.lists(st.integers(0, 4), max_size=12),
+    st.lists(KEYS, max_size=12),
+    st.lists(KEYS, max_size=12),
     st.sampled_from([1, 3, 1000]),
 )
 def test_pairs_of_equal_keys_come_in_order(some: list[int], others: list[int], size: int) -> None:

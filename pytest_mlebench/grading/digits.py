@@ -1,0 +1,96 @@
+"""Whole numbers out of their digits, many at once.
+
+Digits are read as in "Quickly parsing eight digits" (D. Lemire, 2018): pairs of digits, pairs of
+pairs, and pairs of these are put together within a word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+FEW_DIGITS = 4  # so many make a number of 32 bits
+MAX_DIGITS = 16
+
+
+def only_digits(data: Array, lengths: Array) -> bool:
+    """Tell whether tokens, which are all that data have but spaces, are nothing but digits."""
+    return bool(np.count_nonzero(data - np.uint8(48) < 10) == lengths.sum())
+
+
+def plain_numbers(data: Array, ends: Array, lengths: Array, *, known: bool) -> Array | None:
+    """Return the numbers of tokens of digits, None if one has others, too many or none.
+
+    There are eight bytes or more before the first token. It is *known* that they are digits, or
+    looked at.
+    """
+    longest = lengths.max(initial=0)
+    if longest > MAX_DIGITS or not lengths.min(initial=1):
+        return None
+    word = _FOUR if longest <= FEW_DIGITS else _EIGHT
+    numbers = None
+    for place in range(0, max(1, int(longest)), word.size):
+        some = slice(None) if not place else np.flatnonzero(lengths > place)
+        before, left = ends[some] - place, lengths[some] - place
+        if not known and not word.are_digits(data, before, left):
+            return None
+        found = word.numbers(data, before, left)
+        if numbers is None:
+            numbers = found
+        else:
+            numbers[some] += found * 10**place
+    return numbers
+
+
+class _Word:
+    """So many digits as one number of as many bytes, and how it becomes the number they mean."""
+
+    def __init__(self, size: int, *folds: tuple[int, int, int]) -> None:
+        self.size = size
+        self.dtype = np.dtype(f"<u{size}")
+        self.folds = np.array(folds, dtype=self.dtype)
+        self._low, self._high, self._zeros, self._sixes = (
+            self._last(byte) for byte in (0x0F, 0xF0, 0x30, 0x06)
+        )
+
+    def numbers(self, data: Array, ends: Array, lengths: Array) -> Array:
+        """Return the number that the last of so many digits before each end are."""
+        words, counts = self._words(data, ends, lengths)
+        words &= self._low[counts]
+        for keep, factor, shift in self.folds:
+            words &= keep
+            words *= factor
+            words >>= shift
+        return np.asarray(words.view(f"<i{self.size}"))
+
+    def are_digits(self, data: Array, ends: Array, lengths: Array) -> bool:
+        """Tell whether the last of so many bytes before each end are digits: 0x30 to 0x39."""
+        words, counts = self._words(data, ends, lengths)
+        high, zeros = self._high[counts], self._zeros[counts]
+        if ((words & high) != zeros).any():
+            return False
+        words += self._sixes[counts]  # from 0x3a on they come to 0x40
+        return not ((words & high) != zeros).any()
+
+    def _words(self, data: Array, ends: Array, lengths: Array) -> tuple[Array, Array]:
+        """Return the word before each end, and how many of its bytes count."""
+        view: Array = np.ndarray((len(data) - self.size + 1,), self.dtype, data, strides=(1,))
+        return view[ends - self.size], np.minimum(lengths, self.size)
+
+    def _last(self, byte: int) -> Array:
+        """Return words of which none, one, two and so on of the last bytes are *byte*."""
+        filled = [bytes([byte]) * count for count in range(self.size + 1)]
+        words = [int.from_bytes(each.rjust(self.size, b"\0"), "little") for each in filled]
+        return np.array(words, dtype=self.dtype)
+
+
+_FOUR = _Word(FEW_DIGITS, (0x0F0F0F0F, 10 * 2**8 + 1, 8), (0x00FF00FF, 100 * 2**16 + 1, 16))
+_EIGHT = _Word(
+    8,
+    (0x0F0F0F0F0F0F0F0F, 10 * 2**8 + 1, 8),
+    (0x00FF00FF00FF00FF, 100 * 2**16 + 1, 16),
+    (0x0000FFFF0000FFFF, 10000 * 2**32 + 1, 32),
+)
