@@ -28,6 +28,7 @@ def test_tokens_are_numbers_or_none_is(tokens: list[str]) -> None:
         assert found is not None
         assert found.tolist() == [int(token) for token in tokens]
         known = plain_numbers(data, ends, lengths, known=True)
-        assert known is not None and known.tolist() == found.tolist()
+        assert known is not None
+        assert known.tolist() == found.tolist()
     else:
         assert found is None
