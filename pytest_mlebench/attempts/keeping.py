@@ -16,6 +16,7 @@ class Keeping(Protocol):
     """What differs between an attempt of this process and one that is kept on another host."""
 
     machine: str | None  # its name in hosts.toml
+    job: str | None  # the allocation of Slurm that it is in
     lease: str | None  # the token of the attempt that was numbered last
 
     def prepare(self, folder: SeedFolder) -> None:
@@ -43,6 +44,7 @@ class HeldHere:
     """The usual way: an attempt begins and ends with the process that runs it."""
 
     machine: str | None = None
+    job: str | None = None
     lease: str | None = None
 
     def prepare(self, folder: SeedFolder) -> None:

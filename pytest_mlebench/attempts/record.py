@@ -46,6 +46,7 @@ class Conditions:
     data_sum: str | None = None  # of the files that its marker lists
     host: str | None = None
     machine: str | None = None  # the host's name in hosts.toml, where there is one
+    job: str | None = None  # the number of the allocation there, if Slurm has given one
     hardware: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[Mapping[str, Any], ...] = ()
     plugin_version: str | None = None

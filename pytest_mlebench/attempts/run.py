@@ -232,6 +232,7 @@ def _new_run(attempt: Attempt, folder: SeedFolder, circumstances: Circumstances)
             data_sum=attempt.dataset.sum,
             host=socket.gethostname(),
             machine=circumstances.keeping.machine,
+            job=circumstances.keeping.job,
             hardware=host_hardware(),
             plugin_version=__version__,
         ),

@@ -30,7 +30,7 @@ from pytest_mlebench.machines.host_account import (
     settle_rest,
 )
 from pytest_mlebench.machines.link import Link, LinkRefused
-from pytest_mlebench.machines.posting import Posting
+from pytest_mlebench.machines.posting import Posting, place_name
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.process.own_disk import release
 
@@ -45,6 +45,7 @@ class HostKeeping:
 
     def __init__(self, link: Link, run: RunFolder, posting: Posting, *, shared: bool) -> None:
         self.machine: str | None = posting.machine
+        self.job = posting.job
         self.lease: str | None = None
         self._link = link
         self._run = run
@@ -135,12 +136,16 @@ class HostKeeping:
                         if alone and not keeper.is_kept(attempt.path):
                             _remove(attempt.path)
                 continue
-            if self._shared and not (kept and self._is_here(record)):
+            is_here = self._is_here(record)
+            if self._shared and not (kept and is_here):
                 continue
+            if self.job is not None and kept and not is_here:
+                continue  # another allocation's, that sees the same folder
             name, phase = self._name(attempt), record["phase"]
             lease = record.get("lease")
             facts = {"item": record["item"], "kept": kept, "phase": phase, "lease": lease}
-            found.append({"name": name, **facts})
+            place = None if self.job is None else self._place_of(record)
+            found.append({"name": name, "place": place, **facts})
         return found
 
     def drop(self, names: list[str]) -> None:
@@ -260,8 +265,11 @@ class HostKeeping:
             return
         settle_rest(attempt.path, self._exchange(self._name(attempt)))
         record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
-        with contextlib.suppress(LinkRefused):  # another host has the item, or it is over already
+        try:
             send_attempt(self._leased(attempt, text), attempt.path, record.encode())
+        except LinkRefused:  # another host has the item, or it is over already
+            if not self._is_here(json.loads(text)):
+                return  # it may be that other one's
         write_text(attempt.path / _DELIVERED, _sha256(text))
 
     def _fetch(self, attempt: AttemptFolder, file: str) -> None:
@@ -299,7 +307,7 @@ class HostKeeping:
 
     def _is_kept_here(self, attempt: AttemptFolder) -> bool:
         """Tell whether an attempt is this machine's; in a shared folder are those of all."""
-        if not self._shared:
+        if not self._shared and self.job is None:
             return True
         try:
             return self._is_here(json.loads(attempt.record.read_text(encoding="utf-8")))
@@ -318,7 +326,14 @@ class HostKeeping:
             yield from seed.attempts()
 
     def _is_here(self, record: dict[str, Any]) -> bool:
-        return bool(record["conditions"].get("machine") == self.machine)
+        """Tell whether an attempt is this machine's, and of Slurm's this allocation's."""
+        if not self._shared and self.job is None:
+            return True  # a folder of its own
+        return self._place_of(record) == place_name(self._posting.machine, self.job)
+
+    def _place_of(self, record: dict[str, Any]) -> str:
+        conditions = record.get("conditions", {})
+        return place_name(conditions.get("machine") or "", conditions.get("job"))
 
     def _name(self, attempt: AttemptFolder) -> str:
         return attempt.path.relative_to(self._run.path).as_posix()

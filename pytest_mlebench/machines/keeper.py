@@ -190,7 +190,8 @@ def _start_warden(begun: int, after_kill: Work) -> int:
         os.setsid()  # what is killed with the keeper's group leaves this one alone
         os.close(begun)
         os.close(telling)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # are for the keeper
+            signal.signal(number, signal.SIG_IGN)
         if not os.read(watched, 1):
             after_kill()
     finally:

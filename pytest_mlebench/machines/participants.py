@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -18,7 +18,9 @@ import pytest
 
 from pytest_mlebench._units import show_duration
 from pytest_mlebench.machines.hosts_file import Machine, Machines
-from pytest_mlebench.machines.ssh import execnet_spec
+from pytest_mlebench.machines.posting import place_name
+from pytest_mlebench.machines.slurm_jobs import AllocationRefused, SlurmJobs
+from pytest_mlebench.machines.ssh import execnet_spec, step_words
 from pytest_mlebench.machines.xdist_internals import (
     UNREACHABLE,
     ElasticSession,
@@ -46,6 +48,8 @@ class Slot:
     has_greeted: bool = False
     is_given_up: bool = False
     worker: Any = None
+    job: str | None = None  # the allocation that Slurm has given for it, or is going to
+    joined_job: str | None = None  # the last one in which a worker came to work
     trouble: str = ""  # why it cannot be reached, said once
 
     @property
@@ -53,6 +57,11 @@ class Slot:
         """Return a name that no other worker of the session has."""
         again = f".{self.generation}" if self.generation else ""
         return f"{self.machine.name}.{self.number}{again}"
+
+    @property
+    def place(self) -> str:
+        """Return where its attempts are, and can be adopted: the machine, or the allocation."""
+        return place_name(self.machine.name, self.job)
 
 
 @dataclass
@@ -65,8 +74,9 @@ class FleetMembership:
     say: Callable[[str], None]
     look: Happening  # something else to be done every second
     wait_seconds: float  # for a machine to come back when none is there
-    job: str = "mlebench"  # the name of what Slurm is asked for
-    has_attempts: Callable[[str], bool] = lambda _machine: False
+    jobs: SlurmJobs  # the allocations, if there are any
+    has_attempts: Callable[[str], bool] = lambda _place: False
+    lose_job: Callable[[str, str], None] = lambda _place, _job: None  # it ends, or has ended
     is_busy: Callable[[], bool] = lambda: False  # with what machines need before they can answer
     items: int = 1  # that there are to run: more slots than that are of no use
     slots: list[Slot] = field(default_factory=list)
@@ -88,8 +98,11 @@ class FleetMembership:
         for machine in self.machines.machines:
             # Slurm is asked for all at once: each waits in its queue by itself
             at_once = 1 if machine.srun is None else min(machine.slots or 1, self.items)
+            jobs = self._existing_jobs(machine)
             for number in range(at_once):
-                self._add(Slot(machine, number))
+                self._add(Slot(machine, number, job=next(jobs, None)))
+            for job in jobs:
+                self.jobs.cancel(job)  # fewer are wanted now
         deadline = time.monotonic() + GREETING_SECONDS
         while missing := expected - self._answered():
             try:
@@ -131,6 +144,7 @@ class FleetMembership:
         """Take a machine in that has everything it needs, and open the rest of its slots."""
         slot: Slot = worker.mle_slot
         slot.has_greeted, slot.early_deaths, slot.trouble = True, 0, ""
+        slot.joined_job = slot.job
         machine = slot.machine
         self.problems.pop(machine.name, None)
         known = [each.number for each in self.slots if each.machine is machine]
@@ -152,23 +166,33 @@ class FleetMembership:
         """Try to get a lost worker's machine back; tell whether anybody may still come."""
         slot: Slot = worker.mle_slot
         slot.worker = None
-        if getattr(worker, "mle_is_spent", False):
+        spent = getattr(worker, "mle_is_spent", False)
+        if spent:
             self.say(f"{slot.machine.name}: an allocation is too old for what is left: asking anew")
         else:
             self.say(f"{slot.machine.name} is lost: trying to reach it again")
         slot.early_deaths = 0 if slot.has_greeted else slot.early_deaths + 1
+        if slot.job is not None and (spent or slot.early_deaths >= EARLY_DEATHS):
+            self.jobs.cancel(slot.job)
+            slot.job = None
         if slot.early_deaths >= EARLY_DEATHS:
-            slot.is_given_up = True
-            self.say(f"{slot.machine.name} is given up: its workers end before they can work")
+            self._give_up(slot, "its workers end before they can work")
         elif not self.elastic.is_ending and not self._ending.is_set():
             slot.generation += 1
             slot.has_greeted = False
             self._connect(slot, FIRST_PAUSE * 2**slot.early_deaths - FIRST_PAUSE)
         return any(not each.is_given_up for each in self.slots)
 
-    def connected(self, machine: str) -> bool:
-        """Tell whether a worker of a machine is there."""
-        return any(slot.worker is not None and slot.machine.name == machine for slot in self.slots)
+    def connected(self, place: str) -> bool:
+        """Tell whether a worker of a machine or an allocation is there."""
+        return any(slot.worker is not None and slot.place == place for slot in self.slots)
+
+    def _existing_jobs(self, machine: Machine) -> Iterator[str]:
+        """Yield the allocations that an earlier session has left, those with attempts first."""
+        jobs = [] if machine.srun is None else self.jobs.existing(machine.name)
+        yield from sorted(
+            jobs, key=lambda job: not self.has_attempts(place_name(machine.name, job))
+        )
 
     def _early_queue(self) -> SimpleQueue[Happening]:
         if self._early is None:
@@ -200,18 +224,47 @@ class FleetMembership:
         self._ending.wait(pause)
         pause = FIRST_PAUSE
         while not self._ending.is_set():
-            spec = execnet_spec(slot.machine, self.machines.keepalive, slot.name, self.job)
             try:
+                step = None if slot.machine.srun is None else self._step(slot)
+                spec = execnet_spec(slot.machine, self.machines.keepalive, slot.name, step)
                 gateway = connect(self._manager, spec)
-            except (*UNREACHABLE, AssertionError, ValueError) as problem:
+            except (*UNREACHABLE, AllocationRefused, AssertionError, ValueError) as problem:
                 slot.generation += 1
-                self.soon(partial(self._trouble, slot, type(problem).__name__))
+                refused = isinstance(problem, AllocationRefused)
+                text = str(problem) if refused else type(problem).__name__
+                self.soon(partial(self._trouble, slot, text))
+                if slot.early_deaths >= EARLY_DEATHS:
+                    self.soon(partial(self._give_up, slot, "its allocations end too early"))
+                    return
                 self._ending.wait(pause * random.uniform(0.8, 1.2))
-                holding = self.has_attempts(slot.machine.name)
+                holding = self.has_attempts(slot.place)
                 pause = min(pause * 2, HOLDING_PAUSE if holding else LONGEST_PAUSE)
             else:
                 self.soon(partial(self._join, slot, gateway))
                 return
+
+    def _step(self, slot: Slot) -> list[str]:
+        """Return what starts a worker in a slot's allocation, once Slurm has given one."""
+        while True:
+            if slot.job is None:
+                slot.job = self.jobs.submit(slot.machine)
+                slot.trouble = ""  # whoever waits in the queue may wait for days
+            job = self.jobs.wait(slot.job, self._ending.wait)
+            if job is not None and job.node is not None:
+                return step_words(slot.machine, job.number, job.node)
+            if self._ending.is_set():
+                raise AllocationRefused("the session is ending")
+            self.soon(partial(self.lose_job, slot.place, slot.job))
+            lost, slot.job = slot.job, None
+            if slot.joined_job != lost:
+                slot.early_deaths += 1
+                raise AllocationRefused(f"job {lost} has ended before a worker could join it")
+
+    def _give_up(self, slot: Slot, why: str) -> None:
+        slot.is_given_up = True
+        self.say(f"{slot.machine.name} is given up: {why}")
+        if self._early is None:
+            self.elastic.await_member(slot, come=True)
 
     def _trouble(self, slot: Slot, problem: str) -> None:
         if slot.trouble != problem and self._early is None:
@@ -223,9 +276,7 @@ class FleetMembership:
     def _join(self, slot: Slot, gateway: Any) -> None:
         if self._ending.is_set() or self.elastic.is_ending:
             return
-        worker = MachineWorker(
-            self._manager, gateway, self._event, slot.machine.name, self.arguments
-        )
+        worker = MachineWorker(self._manager, gateway, self._event, slot.place, self.arguments)
         worker.mle_slot = slot
         slot.worker = worker
         worker.setup()
@@ -236,7 +287,7 @@ class FleetMembership:
     def _event(self, event: tuple[str, dict[str, Any]]) -> None:
         """Pass a worker's events on; before the session begins, its early end is an answer."""
         if event[0] == "errordown" and self._early is not None:
-            name = event[1]["node"].machine
+            name = event[1]["node"].mle_slot.machine.name
             text = f"its worker ended before it could work: {event[1]['error']}"
             self._early.put(lambda: self._fail(name, text))
         self._putevent(event)

@@ -11,6 +11,11 @@ from pytest_mlebench.sandbox import ImageIdentity
 KEY = "mle_posting"  # in what xdist gives its workers
 
 
+def place_name(machine: str, job: str | None) -> str:
+    """Return what is the same only for processes that can adopt each other's attempts."""
+    return machine if job is None else f"{machine}#{job}"
+
+
 @dataclass(frozen=True)
 class Parcel:
     """What can be fetched from the controller, unless it is there already."""
@@ -24,6 +29,7 @@ class Posting:
     """Where a worker is, and what it needs of the controller."""
 
     machine: str
+    job: str | None  # the allocation of Slurm that the worker is in, if it is in one of ours
     run: str  # the run's folder on the controller, which may be shared
     token: str  # in the run's folder there: whoever finds it shares the folder
     grace: float  # seconds that an attempt outlives its connection; 0: it does not

@@ -130,11 +130,18 @@ def note_allocation() -> None:
 
 
 def cancel(job: str) -> None:
+    """Cancel a job by its number."""
+    _scancel(job)
+
+
+def cancel_named(name: str) -> None:
     """Cancel all jobs of a name, running or waiting."""
+    _scancel(f"--name={name}")
+
+
+def _scancel(word: str) -> None:
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # Slurm has its own limits, too
-        subprocess.run(
-            ["scancel", f"--name={job}"], capture_output=True, timeout=ANSWER_SECONDS, check=False
-        )
+        subprocess.run(["scancel", word], capture_output=True, timeout=ANSWER_SECONDS, check=False)
 
 
 def _option(words: Sequence[str], long: str, short: str) -> str | None:

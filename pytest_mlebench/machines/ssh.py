@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -70,13 +70,22 @@ def srun_words(machine: Machine, job: str) -> list[str]:
     """Return the command that starts Python in an allocation of its own, by a name to cancel it."""
     # without --unbuffered srun keeps what a worker says until it has a whole line (man srun)
     options = ["--unbuffered", "--quiet", f"--job-name={job}", "--kill-on-bad-exit=1"]
-    return [*_outside_of_job(), "srun", *options, *(machine.srun or ()), machine.python]
+    return [*outside_of_job(), "srun", *options, *(machine.srun or ()), machine.python]
 
 
-def _outside_of_job() -> list[str]:
-    """Return what lets srun ask for an allocation of its own although we are in a job ourselves.
+def step_words(machine: Machine, job: str, node: str) -> list[str]:
+    """Return the command that starts Python in an allocation, beside what runs there already."""
+    # the step needs nothing of what the job has: it only gives its streams to the holder
+    options = ["--unbuffered", "--quiet", f"--jobid={job}", "--overlap", f"--nodelist={node}"]
+    options += ["--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--mem=0", "--gres=none"]
+    entry = [machine.python, "-m", "pytest_mlebench.machines.allocation_entry"]
+    return [*outside_of_job(), "srun", *options, *entry]
 
-    With the variables of a job it would start a step of that job (man srun, INPUT ENVIRONMENT).
+
+def outside_of_job() -> list[str]:
+    """Return what lets srun and sbatch do as they are told although we are in a job ourselves.
+
+    With the variables of a job srun would start a step of that job (man srun, INPUT ENVIRONMENT).
     """
     if "SLURM_JOB_ID" not in os.environ:
         return []
@@ -84,10 +93,12 @@ def _outside_of_job() -> list[str]:
     return ["env", *(f"--unset={name}" for name in sorted(names))]
 
 
-def execnet_spec(machine: Machine, keepalive: float, name: str, job: str = "mlebench") -> str:
-    """Return the words with which execnet starts a worker on a machine."""
-    if machine.srun is not None:
-        start = ("popen", f"python={shlex.join(srun_words(machine, job))}")
+def execnet_spec(
+    machine: Machine, keepalive: float, name: str, step: Sequence[str] | None = None
+) -> str:
+    """Return the words with which execnet starts a worker: by a step of Slurm, or by ssh."""
+    if step is not None:
+        start = ("popen", f"python={shlex.join(step)}")
     else:
         start = (f"ssh={' '.join(ssh_words(machine, keepalive))}", f"python={machine.python}")
     parts = (

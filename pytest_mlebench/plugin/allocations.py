@@ -9,6 +9,8 @@ from typing import Any
 from pytest_mlebench._units import show_duration
 from pytest_mlebench.machines.hosts_file import Machine
 from pytest_mlebench.machines.slurm import SPARE_SECONDS, not_enforced, time_of, usual_time
+from pytest_mlebench.machines.slurm_jobs import refusal
+from pytest_mlebench.machines.ssh import HostLook
 from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.session import MleSession
 from pytest_mlebench.reports.results import ItemKey
@@ -23,13 +25,20 @@ class Allocations:
         self._session = session
         self._ends: dict[Any, float] = {}  # by worker; of the monotonic clock
 
-    def too_short(self, machine: Machine) -> list[str]:
-        """Refuse allocations that end before an agent may have ended."""
-        if machine.srun is None:
+    def problems(self, look: HostLook) -> list[str]:
+        """Return why allocations would not be given, or not be long enough."""
+        machine = look.machine
+        if machine.srun is None or look.problems:
             return []
-        asked, word = time_of(machine.srun), "--time"
+        refused = refusal(machine)
+        return [refused] if refused is not None else self._too_short(machine)
+
+    def _too_short(self, machine: Machine) -> list[str]:
+        """Refuse allocations that end before an agent may have ended."""
+        words = machine.srun or ()
+        asked, word = time_of(words), "--time"
         if asked is None:
-            asked, word = usual_time(machine.srun), "the partition's usual time"
+            asked, word = usual_time(words), "the partition's usual time"
         if asked is None:
             self._session.notes.append(
                 f"{machine}: nobody knows how long its allocations last: give srun a --time"

@@ -16,6 +16,7 @@ from pytest_mlebench._files import write_text
 from pytest_mlebench.attempts.record import Run, read_attempts
 from pytest_mlebench.attempts.run_results import item_of
 from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.machines.posting import place_name
 from pytest_mlebench.reports.results import ItemKey
 
 MARGIN_SECONDS = 5.0  # beyond the grace, with which attempts have ended: clocks run differently
@@ -31,7 +32,6 @@ class Held:
     attempt: str  # COMPETITION/seedK/attemptN
     until: float | None  # of the monotonic clock; None while the machine is there
     lease: str | None = None  # the token under which it has the attempt
-    is_fenced: bool = False  # its worker is lost, and no other of the machine can adopt it
 
 
 class Custody:
@@ -51,7 +51,7 @@ class Custody:
     def may_have(self, key: ItemKey, machine: str) -> bool:
         """Tell whether a machine may run an item: it belongs to nobody else."""
         held = self._held.get(key)
-        return held is None or (held.machine == machine and not held.is_fenced)
+        return held is None or held.machine == machine
 
     def attempts(self) -> set[str]:
         """Return the attempts that machines have."""
@@ -92,16 +92,12 @@ class Custody:
             if held.machine == machine and held.until is None:
                 self._held[key] = replace(held, until=until)
 
-    def fence(self, key: ItemKey, machine: str, seconds: float) -> None:
-        """Give an item to nobody until its lost worker has certainly ended, *seconds* at most."""
-        until = self._last_word(machine) + seconds + MARGIN_SECONDS
-        self._held[key] = replace(self._held[key], until=until, is_fenced=True)
-
-    def unfence(self, key: ItemKey) -> None:
-        """Let the time of a fenced item be over: its worker has ended."""
-        held = self._held.get(key)
-        if held is not None and held.is_fenced:
-            self._held[key] = replace(held, until=0.0)
+    def gone(self, machine: str) -> list[ItemKey]:
+        """Let go of all that a machine had: Slurm says that it has ended; return those items."""
+        lost = [key for key, held in self._held.items() if held.machine == machine]
+        for key in lost:
+            self.give_up(key, f"the allocation of {machine} has ended, and the attempt with it")
+        return lost
 
     def _last_word(self, machine: str) -> float:
         return self._renewed.get(machine, time.monotonic())
@@ -115,10 +111,7 @@ class Custody:
         lost = [
             key
             for key, held in self._held.items()
-            if held.machine == machine
-            and held.until is not None
-            and held.attempt not in there
-            and not held.is_fenced
+            if held.machine == machine and held.until is not None and held.attempt not in there
         ]
         for key, held in list(self._held.items()):
             if key in lost:
@@ -135,9 +128,7 @@ class Custody:
         ]
         for key in over:
             held = self._held[key]
-            lost = f"{held.machine} was lost for longer than the grace"
-            fenced = f"the allocation of {held.machine} was lost"
-            self.give_up(key, fenced if held.is_fenced else lost)
+            self.give_up(key, f"{held.machine} was lost for longer than the grace")
         return over
 
     def resume(self) -> None:
@@ -153,7 +144,8 @@ class Custody:
         until = max(now + grace + MARGIN_SECONDS - max(0.0, passed), now + HEAD_START_SECONDS)
         for run in self._unfinished():
             name = run.folder.relative_to(self._run.path).as_posix()
-            machine = run.record.conditions.machine or ""
+            where = run.record.conditions
+            machine = place_name(where.machine or "", where.job)
             self._held[item_of(run.record)] = Held(machine, name, until, run.record.lease)
 
     def _unfinished(self) -> list[Run]:

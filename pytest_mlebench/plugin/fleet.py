@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,8 @@ from pytest_mlebench.machines.image_transfer import ImageSpool
 from pytest_mlebench.machines.large_files import LargeFiles
 from pytest_mlebench.machines.link import BEAT, tell
 from pytest_mlebench.machines.posting import KEY, Posting
-from pytest_mlebench.machines.slurm import cancel, wait_for_end
+from pytest_mlebench.machines.slurm import wait_for_end
+from pytest_mlebench.machines.slurm_jobs import SlurmJobs
 from pytest_mlebench.machines.ssh import at_once, disk_note, disk_problems, look_at, own_versions
 from pytest_mlebench.plugin.allocations import Allocations
 from pytest_mlebench.plugin.checks import distinct_limits
@@ -40,9 +42,10 @@ from pytest_mlebench.plugin.settings import WORKER_KEY
 from pytest_mlebench.reports.results import ItemKey
 
 if TYPE_CHECKING:
-    from pytest_mlebench.machines.participants import FleetMembership
+    from pytest_mlebench.machines.participants import FleetMembership, Slot
 
 STOP_SECONDS = 60.0  # for the machines to say that everything there has ended
+STOP_POLL_SECONDS = 0.5
 BEATS = 6  # within a grace or a keepalive, at least
 LONGEST_BEAT = 10.0  # seconds
 RECONNECTIONS = 50  # of an attempt that goes on without us, before something else must be wrong
@@ -66,7 +69,7 @@ class Fleet(Distribution):
         self._digests: dict[str, str] = {}  # of images, by machine
         self._images = HostImages(session, machines.keepalive)
         self._spool: ImageSpool | None = None
-        self._jobs: dict[Any, str] = {}  # of Slurm, by worker
+        self._jobs: SlurmJobs | None = None
         self._allocations = Allocations(session)
         self._workers: list[Any] = []
         self._ended: set[Any] = set()
@@ -91,7 +94,7 @@ class Fleet(Distribution):
         self._workers.append(node)
         sent = self.session.settings.to_dict() | {"reports": [], "baseline": None}
         node.workerinput[WORKER_KEY] = sent | {"store": node.mle_slot.machine.data or ""}
-        node.workerinput[KEY] = self._posting(node.machine).to_dict()
+        node.workerinput[KEY] = self._posting(node.mle_slot).to_dict()
 
     @pytest.hookimpl(tryfirst=True)  # xdist's own is the loop
     def pytest_runtestloop(self) -> None:
@@ -108,10 +111,13 @@ class Fleet(Distribution):
         self._members.end()
         super().pytest_keyboard_interrupt()
         there = [node for node in self._workers if node.mle_slot.worker is node]
-        with self._change:
-            self._change.wait_for(lambda: self._ended.issuperset(there), timeout=STOP_SECONDS)
-        ended = {node.machine for node in there if node in self._ended}
-        silent = ({node.machine for node in there} - ended) | self._custody.absent_machines()
+        self._wait_for_end(there)
+        if self._jobs is not None:
+            self._jobs.end()
+        ended = {node.mle_slot.machine.name for node in there if node in self._ended}
+        silent = {node.mle_slot.machine.name for node in there} - ended
+        silent |= {place.partition("#")[0] for place in self._custody.absent_machines()}
+        silent -= {machine.name for machine in self._pools}  # their allocations are cancelled
         if ended:
             self.say(f"everything has ended on {', '.join(sorted(ended))}")
         if silent:
@@ -119,14 +125,23 @@ class Fleet(Distribution):
             names = ", ".join(sorted(silent))
             self.say(f"{names} could not be told: attempts there end themselves within {grace}")
 
+    def _wait_for_end(self, workers: list[Any]) -> None:
+        """Wait until all workers have said that they have ended, or cannot say it any more."""
+        deadline = time.monotonic() + STOP_SECONDS
+        with self._change:
+            while time.monotonic() < deadline:
+                if all(node in self._ended or node.channel.isclosed() for node in workers):
+                    return
+                self._change.wait(STOP_POLL_SECONDS)
+
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Stop connecting and beating, and take back what Slurm was asked for."""
         self._over.set()
         if self._members is not None:
             self._members.end()
-            if self._pools:
-                cancel(self._job)
+            if self._pools and self._jobs is not None:
+                self._jobs.end()
         if self._spool is not None:
             self._spool.remove()
         super().pytest_unconfigure()
@@ -155,24 +170,18 @@ class Fleet(Distribution):
         key = self.log.key_of(nodeid)
         if key is None or self._custody.machine_of(key) != worker.machine:
             return super().is_lost(nodeid, worker)
-        if worker.mle_slot.machine.srun is not None:  # a worker that hears nothing ends itself
-            self._fence(key, worker)
         self._losses[f"{nodeid} goes on"] += 1
         return self._losses[f"{nodeid} goes on"] >= RECONNECTIONS
 
-    def _fence(self, key: ItemKey, worker: Any) -> None:
-        """Keep the item of a lost worker of Slurm until that has ended: it does so by itself when
-        it hears nothing, and earlier when Slurm ends its job."""
-        seconds = self.machines.keepalive
-        self._custody.fence(key, worker.machine, seconds)
-        job, members = self._jobs.get(worker), self._members
+    def _lose_job(self, place: str, job: str) -> None:
+        """Give back the items of an allocation that ends, as soon as Slurm says that it has."""
+        members, grace = self._members, self.session.settings.grace
 
-        def watch(job: str, members: FleetMembership) -> None:
-            if wait_for_end(job, seconds):
-                members.soon(partial(self._custody.unfence, key))
+        def watch() -> None:
+            if wait_for_end(job, grace) and members is not None:
+                members.soon(lambda: self._count_losses(self._custody.gone(place)))
 
-        if job is not None and members is not None:
-            threading.Thread(target=watch, args=(job, members), daemon=True).start()
+        threading.Thread(target=watch, name="mlebench-job", daemon=True).start()
 
     def is_done(self, nodeid: str) -> None:
         """Let an item that is over belong to nobody."""
@@ -205,11 +214,6 @@ class Fleet(Distribution):
         return [machine for machine in self.machines.machines if machine.srun is not None]
 
     @property
-    def _job(self) -> str:
-        """Return the name of this run's jobs, which no other run has."""
-        return f"mlebench-{self._token[:16]}"
-
-    @property
     def _session_usd(self) -> float | None:
         """Return what all attempts may spend on models together, if they may spend anything."""
         agent = self.session.agent
@@ -232,7 +236,7 @@ class Fleet(Distribution):
                 each,
                 problems=(
                     *each.problems,
-                    *self._allocations.too_short(each.machine),
+                    *self._allocations.problems(each),
                     *disk_problems(each),
                 ),
             )
@@ -274,6 +278,8 @@ class Fleet(Distribution):
         custody = Custody(settings.run, settings.grace)
         custody.resume()
         self._token = run_token(settings.run.path / ".token")
+        # a name that no other run has
+        self._jobs = SlurmJobs(f"mlebench-{self._token[:16]}", self.machines.keepalive)
         self._spool = self._images.spool()
         packages = [each for each in (self._agent, self._competitions) if each is not None]
         large_files = LargeFiles(self.machines.keepalive)
@@ -293,7 +299,8 @@ class Fleet(Distribution):
             say=self.say,
             look=self._look_around,
             wait_seconds=settings.grace,
-            job=self._job,
+            jobs=self._jobs,
+            lose_job=self._lose_job,
             is_busy=self._spool.is_busy,
             has_attempts=lambda machine: machine in custody.absent_machines(),
             items=max(1, len(settings.ids) * settings.seeds),
@@ -302,9 +309,17 @@ class Fleet(Distribution):
         warn = settings.hosts_missing == "warn"
         # who waits in the queue of Slurm is not waited for
         expected = self._reachable - {each.name for each in self._pools}
+        self._lose_ended_jobs()
         workers = self._members.begin(manager, putevent, expected, warn=warn)
         self._refuse_different_images(manager)
         return workers
+
+    def _lose_ended_jobs(self) -> None:
+        """Give back what an earlier session had in allocations that have ended since."""
+        for place in self._custody.absent_machines():
+            _, mark, job = place.partition("#")
+            if mark:
+                self._lose_job(place, job)
 
     def _refuse_different_images(self, manager: Any) -> None:
         """Refuse hosts that have found different images where none is sent to them."""
@@ -316,14 +331,14 @@ class Fleet(Distribution):
                 f"({found}): pull or load the same one everywhere"
             )
 
-    def _posting(self, machine: str) -> Posting:
+    def _posting(self, slot: Slot) -> Posting:
         agent, settings = self.session.agent, self.session.settings
-        in_slurm = machine in {each.name for each in self._pools}
         return Posting(
-            machine=machine,
+            machine=slot.machine.name,
+            job=slot.job,
             run=str(settings.run_path.absolute()),
             token=self._token,
-            grace=0.0 if in_slurm else settings.grace,
+            grace=settings.grace,
             silence=self.machines.keepalive,
             agent=self._agent.parcel,
             competitions=None if self._competitions is None else self._competitions.parcel,
@@ -382,17 +397,16 @@ class Fleet(Distribution):
         self._allocations.note(node, facts["seconds_left"])
         if facts["image"] is not None:
             self._digests[node.machine] = facts["image"]
-        if facts["job"] is not None:
-            self._jobs[node] = facts["job"]
         self._members.soon(partial(self._members.greet, node, facts["slots"]))
-        self._members.soon(partial(self._disclosure.greet, node.machine, facts))
+        self._members.soon(partial(self._disclosure.greet, node.mle_slot.machine.name, facts))
         self._members.soon(partial(self._count_losses, lost))
         return unwanted
 
     def _refuse(self, node: Any, problems: list[str]) -> None:
         if self._members is not None:
             self._members.soon(partial(self._members.refuse, node, problems))
-            self._members.soon(partial(self._disclosure.refuse, node.machine, problems))
+            name = node.mle_slot.machine.name
+            self._members.soon(partial(self._disclosure.refuse, name, problems))
 
     def _note_prepared(self, node: Any, competitions: list[str]) -> None:
         """Take note of data that a machine has prepared since it came."""

@@ -80,6 +80,9 @@ class HostDesk:
             for attempt in left:
                 key = ItemKey.from_dict(attempt["item"], f"an attempt on {machine}")
                 owner = self.custody.machine_of(key) or self._given_to(key)
+                place = attempt.get("place")
+                if place is not None and owner == place != machine:
+                    continue  # of another allocation, which may come back for it
                 alive = attempt["kept"] or attempt["phase"] in OVER
                 stale = self._tokens.is_stale(key, attempt["lease"])
                 if not alive or stale or owner not in (None, machine) or self._is_over(key):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 from collections.abc import Generator
 from typing import Any
@@ -78,7 +77,6 @@ def _look_around(session: MleSession) -> dict[str, Any]:
     return {
         "slots": slots_of(session),
         "seconds_left": allocation.seconds_left(),
-        "job": os.environ.get("SLURM_JOB_ID"),
         "notes": notes,
         "host": socket.gethostname(),
         "hardware": host_hardware(),

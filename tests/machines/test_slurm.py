@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ from fake_nvml import build
 from filelock import FileLock
 from host_machines import TWO, Gate, RunningSession, write_waiting_agent
 from sandbox_job import wait_until
+
+from pytest_mlebench.machines.allocation_holder import socket_path
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm"
 REQUIRED = "MLEBENCH_REQUIRE_SLURM"  # CI sets it: a test that skips there is a failure
@@ -59,12 +62,22 @@ def agent(gate: Gate, tmp_path: Path) -> str:
     return write_waiting_agent(tmp_path, gate.port, "127.0.0.1")
 
 
-def write_toml(path: Path, srun: str = "--gres=gpu:1 -c2 --time=2:00:00", slots: int = 2) -> str:
+def write_toml(
+    path: Path,
+    srun: str = "--gres=gpu:1 -c2 --time=2:00:00",
+    slots: int = 2,
+    keepalive: str = "60s",
+) -> str:
     folder = path / "nodes"
-    lines = ["[slurm.pool]", f'srun = "{srun}"', f'python = "{sys.executable}"']
+    lines = [
+        f'keepalive = "{keepalive}"',
+        "[slurm.pool]",
+        f'srun = "{srun}"',
+        f'python = "{sys.executable}"',
+    ]
     lines += [f'folder = "{folder}"', f"slots = {slots}"]
     (path / "hosts.toml").write_text("\n".join(lines))
-    return "--mle-hosts=hosts.toml"
+    return f"--mle-hosts={path / 'hosts.toml'}"
 
 
 def jobs() -> list[str]:
@@ -119,6 +132,105 @@ def test_an_item_whose_allocation_is_taken_away_is_tried_again(
     assert session.end() == 0, session.text
     phases = {name: record["phase"] for name, record in session.records().items()}
     assert phases == {name: "error", again: "graded"}
+
+
+def processes(*words: str) -> list[int]:
+    """Return the processes with these words that know our Slurm, and no others."""
+    found, ours = [], f"SLURM_CONF={os.environ['SLURM_CONF']}".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            line = (path / "cmdline").read_bytes().decode(errors="replace")
+            known = ours in (path / "environ").read_bytes().split(b"\0")
+            if known and all(word in line for word in words):
+                found.append(int(path.name))
+    return found
+
+
+def end_connections() -> None:
+    for pid in processes("srun", "allocation_entry"):
+        os.kill(pid, signal.SIGKILL)
+
+
+def end_workers() -> None:
+    """Kill the workers in allocations, but neither what connects them nor what they have forked."""
+    entries = processes("allocation_entry")
+    for pid in processes("sys.stdin.readline"):
+        with contextlib.suppress(OSError):
+            in_job = b"SLURM_JOB_ID=" in Path(f"/proc/{pid}/environ").read_bytes()
+            if in_job and pid not in entries and not keeps(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+def keeps(pid: int) -> bool:
+    return Path(f"/proc/{pid}/fd/1").readlink().name == ".keeper.log"
+
+
+def test_an_attempt_outlives_its_worker_and_its_connection_to_an_allocation(
+    slurm: None, agent: str, gate: Gate, start: Start, tmp_path: Path
+) -> None:
+    session = start(agent, write_toml(tmp_path, slots=1, keepalive="10s"), TWO[0])
+    ((name, _),) = session.wait_for_running(1).items()
+    job = jobs()
+    for times, lose in enumerate((end_workers, end_connections), start=2):
+        lose()
+        assert wait_until(lambda: session.text.count("pool is here") == times, 120), session.text  # noqa: B023  # called at once
+    assert jobs() == job
+    gate.open.add("all")
+    assert session.end() == 0, session.text
+    records = session.records()
+    assert {name: record["phase"] for name, record in records.items()} == {name: "graded"}
+    assert [records[name]["conditions"]["job"]] == job
+    assert wait_until(lambda: jobs() == [], 60)
+
+
+def test_a_session_that_is_killed_finds_its_allocations_again(
+    slurm: None, agent: str, gate: Gate, start: Start, tmp_path: Path
+) -> None:
+    option = write_toml(tmp_path)
+    session = start(agent, option, *TWO)
+    running = session.wait_for_running(2)
+    began = {name: session.records()[name]["timings"]["running"] for name in running}
+    held = jobs()
+    session.process.kill()
+    session.process.wait()
+    again = start(agent, option, log="again")
+    again.wait_for_text("pool is here")
+    assert jobs() == held
+    gate.open.add("all")
+    assert again.end() == 0, again.text
+    assert {n: r["timings"]["running"] for n, r in again.records().items()} == began
+    assert {r["phase"] for r in again.records().values()} == {"graded"}
+    assert wait_until(lambda: jobs() == [], 60)
+
+
+def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
+    slurm: None, agent: str, gate: Gate, start: Start, tmp_path: Path
+) -> None:
+    option = write_toml(tmp_path, slots=1, keepalive="4s")
+    session = start(agent, option, TWO[0], "--mle-grace=6s")
+    ((name, _),) = session.wait_for_running(1).items()
+    (job,) = jobs()
+    session.process.kill()
+    session.process.wait()
+    assert wait_until(lambda: jobs() == [], 120), "it waits for somebody"
+    assert not socket_path(job).parent.exists()
+    gate.open.add("all")
+    again = start(agent, option, log="again")
+    assert again.end() == 0, again.text
+    phases = {name: record["phase"] for name, record in again.records().items()}
+    assert phases == {name: "error", name.replace("attempt1", "attempt2"): "graded"}
+    assert wait_until(lambda: jobs() == [], 60)
+
+
+def test_words_that_sbatch_does_not_know_are_refused(
+    slurm: None, agent: str, start: Start, tmp_path: Path
+) -> None:
+    session = start(agent, write_toml(tmp_path, "--pty --time=2:00:00"), TWO[0])
+    assert session.end() == pytest.ExitCode.USAGE_ERROR
+    assert "  pool: sbatch refuses srun = '--pty --time=2:00:00': unrecognized option '--pty'" in (
+        session.text
+    )
+    assert jobs() == []
 
 
 def test_the_session_itself_can_be_a_job(slurm: None, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.machines.host_keeping import HostKeeping
 
 NAME = "demo/seed0/attempt1"
+POSTING = {"machine": "h1", "job": None, "run": "/controller/r", "grace": 60.0, "session_usd": None}
 
 
 class Controller:
@@ -42,7 +43,9 @@ def controller() -> Controller:
 
 @pytest.fixture
 def worker(run: RunFolder, controller: Controller) -> HostKeeping:
-    posting = SimpleNamespace(machine="h1", run="/controller/r", grace=60.0, session_usd=None)
+    posting = SimpleNamespace(
+        machine="h1", job=None, run="/controller/r", grace=60.0, session_usd=None
+    )
     return HostKeeping(controller, run, posting, shared=False)  # type: ignore[arg-type]  # as much of them as is used
 
 
@@ -97,7 +100,9 @@ def test_a_seed_that_another_worker_has_just_begun_with_stays(
 def test_workers_make_and_remove_folders_at_the_same_time(
     run: RunFolder, controller: Controller, worker: HostKeeping
 ) -> None:
-    posting = SimpleNamespace(machine="h1", run="/controller/r", grace=60.0, session_usd=None)
+    posting = SimpleNamespace(
+        machine="h1", job=None, run="/controller/r", grace=60.0, session_usd=None
+    )
     code = textwrap.dedent(f"""
         import sys
         from pathlib import Path

@@ -93,7 +93,7 @@ def test_a_keeper_that_is_killed_is_the_benchmarks_own_fault(tmp_path: Path) -> 
         time.sleep(600)
 
     keeper.start_keeper(tmp_path, work, grace=600)
-    assert wait_until(pid.is_file, 30)
+    assert wait_until(lambda: pid.is_file() and pid.read_text() != "", 30)
     os.kill(int(pid.read_text()), signal.SIGKILL)
     with pytest.raises(SandboxError, match="was killed"):
         keeper.wait_for_end(tmp_path, tend=nothing, is_stopping=no_stop)
@@ -107,7 +107,7 @@ def test_what_a_killed_keeper_leaves_is_ended_by_its_warden(tmp_path: Path) -> N
         time.sleep(600)
 
     keeper.start_keeper(tmp_path, work, grace=600, after_kill=cleaned.touch)
-    assert wait_until(pid.is_file, 30)
+    assert wait_until(lambda: pid.is_file() and pid.read_text() != "", 30)
     os.killpg(os.getpgid(int(pid.read_text())), signal.SIGKILL)
     assert wait_until(cleaned.is_file, 30)
 

@@ -14,7 +14,8 @@ from pytest_mlebench.host import allocation
 from pytest_mlebench.host.leases import host_capacity
 from pytest_mlebench.machines.hosts_file import HostsFileError, read_hosts
 from pytest_mlebench.machines.slurm import not_enforced, note_allocation, time_of, usual_time
-from pytest_mlebench.machines.ssh import execnet_spec, srun_words
+from pytest_mlebench.machines.slurm_jobs import submit_words
+from pytest_mlebench.machines.ssh import execnet_spec, srun_words, step_words
 
 
 @pytest.mark.parametrize(
@@ -39,14 +40,17 @@ def test_the_time_of_an_allocation_is_read_as_srun_reads_it(
     assert time_of(shlex.split(words)) == seconds
 
 
-def test_a_pool_is_started_by_srun(tmp_path: Path) -> None:
+def test_a_pool_is_asked_for_by_sbatch_and_joined_by_srun(tmp_path: Path) -> None:
     path = tmp_path / "hosts.toml"
     path.write_text('[slurm.a100]\nsrun = "--gres=gpu:1 -c36"\nfolder = "/nfs/mle"\nslots = 32\n')
     (machine,) = read_hosts(path).machines
     assert (machine.name, machine.slots) == ("a100", 32)
-    spec = execnet_spec(machine, 60, "a100.0", "job")
-    assert spec.startswith("popen//python=srun --unbuffered --quiet --job-name=job ")
-    assert " --gres=gpu:1 -c36 python3//chdir=/nfs/mle//id=a100.0" in spec
+    spec = execnet_spec(machine, 60, "a100.0", step_words(machine, "7", "n1"))
+    assert spec.startswith("popen//python=srun --unbuffered --quiet --jobid=7 --overlap ")
+    assert "-m pytest_mlebench.machines.allocation_entry//chdir=/nfs/mle//id=a100.0" in spec
+    words = submit_words(machine, "run")
+    assert words[:4] == ["sbatch", "--parsable", "--gres=gpu:1", "-c36"]
+    assert words[-2:] == ["--job-name=run", "--comment=a100"]  # last, so that they hold
 
 
 def test_in_a_job_srun_asks_for_an_allocation_of_its_own(

@@ -72,19 +72,28 @@ def test_the_grace_begins_with_the_machines_last_question(
     assert custody.expire() == [KEY]
 
 
-def test_a_fenced_item_is_nobodys_until_its_worker_has_ended(
-    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+def test_what_an_allocation_had_is_anybodys_when_slurm_says_that_it_has_ended(
+    custody: Custody, run: RunFolder
 ) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(custody_module.time, "monotonic", lambda: clock[0])
-    custody = Custody(run, 0.0)
-    custody.take(KEY, "a100", NAME)
-    custody.fence(KEY, "a100", 60.0)
-    assert not custody.may_have(KEY, "a100")  # another allocation of the same pool
-    assert custody.found("a100", set()) == []
-    clock[0] += 66
-    assert custody.expire() == [KEY]
-    assert custody.may_have(KEY, "a100")
+    custody.take(KEY, "a100#7", NAME)
+    custody.lose("a100#7")
+    assert not custody.may_have(KEY, "a100#8")  # another allocation of the same pool
+    assert custody.gone("a100#8") == []
+    assert custody.gone("a100#7") == [KEY]
+    assert custody.may_have(KEY, "a100#8")
+    attempt = read_attempt(run.path / NAME)
+    assert attempt is not None
+    assert attempt.record.error == "the allocation of a100#7 has ended, and the attempt with it"
+
+
+def test_a_resumed_run_leaves_an_attempt_with_its_allocation(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "slurm", ("demo-digits", 0))
+    where = Conditions(machine="a100", job="7")
+    write_attempt(folder, "demo-digits", 0, "running", conditions=where, ending=None)
+    custody = Custody(folder, 600.0)
+    custody.beat(0.0)
+    custody.resume()
+    assert custody.machine_of(KEY) == "a100#7"
 
 
 def test_an_item_stays_with_a_lost_machine_for_the_grace(custody: Custody, run: RunFolder) -> None:
