@@ -26,6 +26,7 @@ PIECE_BYTES = 1 << 20
 WINDOW = 8  # pieces that may be on their way at the same time
 COPY_BYTES = 100_000_000  # of a file that is rather copied by an ssh of its own
 COPY_POLL_SECONDS = 0.5
+SEND_TRIES = 3  # of what arrives damaged
 TAIL_BYTES = 1 << 18  # of a growing file, at a time
 INCOMING = ".incoming"  # in the run's folder
 
@@ -93,13 +94,15 @@ class Incoming:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
 
-    def place(self, name: str, manifest: Mapping[str, str]) -> None:
-        """Compare all files that came with their sha256, and put them where they belong."""
+    def place(self, name: str, manifest: Mapping[str, str]) -> list[str]:
+        """Compare all files that came with their sha256, and put them where they belong.
+
+        Return those that are damaged: then nothing was put anywhere, and they have to come again.
+        """
         part, target = self._part(name), self.attempt(name)
-        for file, expected in manifest.items():
-            path = _inside(part, file)
-            if not path.is_file() or path.is_symlink() or _sha256(path) != expected:
-                raise InfrastructureError(f"{name}/{file} arrived damaged")
+        damaged = [file for file in manifest if not _has_sum(_inside(part, file), manifest[file])]
+        if damaged:
+            return damaged
         record = target.record.name
         for file in sorted(manifest, key=lambda file: file == record):
             path = _inside(target.path, file)
@@ -108,6 +111,7 @@ class Incoming:
         shutil.rmtree(part)
         with contextlib.suppress(OSError):  # another attempt is on its way
             part.parent.rmdir()
+        return []
 
     def discard(self) -> None:
         """Remove what an earlier session has not received to the end."""
@@ -128,7 +132,16 @@ def send_attempt(link: Conversation, folder: Path, record: bytes) -> None:
         manifest[file] = _sha256(path) if copied else _send_file(link, path, file)
     link.ask("piece", file=record_name, offset=0, data=record)
     manifest[record_name] = hashlib.sha256(record).hexdigest()
-    link.ask("place", manifest=manifest)
+    for _ in range(SEND_TRIES):
+        damaged = link.ask("place", manifest=manifest)
+        if not damaged:
+            return
+        for file in damaged:
+            if file == record_name:
+                link.ask("piece", file=file, offset=0, data=record)
+            else:
+                manifest[file] = _send_file(link, folder / file, file)
+    raise InfrastructureError(f"{damaged[0]} of {folder} arrived damaged {SEND_TRIES} times")
 
 
 def delivered_files(folder: Path) -> Iterator[Path]:
@@ -200,6 +213,10 @@ def _inside(folder: Path, file: str) -> Path:
         if path.is_symlink():
             raise InfrastructureError(f"not a file of an attempt: {file!r}")
     return path / parts[-1]
+
+
+def _has_sum(path: Path, sha256: str) -> bool:
+    return path.is_file() and not path.is_symlink() and _sha256(path) == sha256
 
 
 def _sha256(path: Path) -> str:

@@ -29,7 +29,7 @@ from pytest_mlebench.machines.host_account import (
     answering,
     settle_rest,
 )
-from pytest_mlebench.machines.link import Link, LinkRefused
+from pytest_mlebench.machines.link import AttemptUnwanted, Link, LinkRefused
 from pytest_mlebench.machines.posting import Posting, place_name
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.process.own_disk import release
@@ -267,7 +267,7 @@ class HostKeeping:
         record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
         try:
             send_attempt(self._leased(attempt, text), attempt.path, record.encode())
-        except LinkRefused:  # another host has the item, or it is over already
+        except AttemptUnwanted:  # another host has the item, or it is over already
             if not self._is_here(json.loads(text)):
                 return  # it may be that other one's
         write_text(attempt.path / _DELIVERED, _sha256(text))

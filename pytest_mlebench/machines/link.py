@@ -19,13 +19,17 @@ from typing import Any
 
 from pytest_mlebench.errors import InfrastructureError
 
-ANSWER, REFUSAL, BEAT, STOP = "answer", "refusal", "beat", "stop"
+ANSWER, REFUSAL, UNWANTED, BEAT, STOP = "answer", "refusal", "unwanted", "beat", "stop"
 _END = "end of the channel"
 _LOST = "the connection to the controller is lost"
 
 
 class LinkRefused(InfrastructureError):
     """The controller does not want what a worker offers, or has not what it asks for."""
+
+
+class AttemptUnwanted(LinkRefused):
+    """The controller does not want an attempt of this machine any more."""
 
 
 class Reply:
@@ -37,11 +41,14 @@ class Reply:
     def wait(self) -> Any:
         """Return the answer when it is there."""
         kind, answer = self.come.get()
-        if kind == REFUSAL:
-            raise LinkRefused(answer)
+        if kind in _REFUSALS:
+            raise _REFUSALS[kind](answer)
         if kind == _END:
             raise InfrastructureError(_LOST)
         return answer
+
+
+_REFUSALS = {REFUSAL: LinkRefused, UNWANTED: AttemptUnwanted}
 
 
 class Link:
@@ -91,7 +98,7 @@ class Link:
             self._lose()
             return
         kind, data = message
-        if kind in (ANSWER, REFUSAL):
+        if kind == ANSWER or kind in _REFUSALS:
             self._waiting.popleft().come.put((kind, data))
         elif kind == BEAT:
             self.on_beat()
@@ -123,6 +130,8 @@ def answer_questions(
         question, data = message
         try:
             reply = (ANSWER, answers[question](*about, **data))
+        except AttemptUnwanted as problem:
+            reply = (UNWANTED, str(problem))
         except (InfrastructureError, OSError, KeyError, ValueError, TypeError) as problem:
             reply = (REFUSAL, f"{question}: {problem}")
         tell(channel, *reply)

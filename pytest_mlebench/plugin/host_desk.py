@@ -20,6 +20,7 @@ from pytest_mlebench.layout import AttemptFolder, RunFolder
 from pytest_mlebench.machines.delivery import PIECE_BYTES, Incoming, delivered_files
 from pytest_mlebench.machines.host_account import AWAY, EXHAUSTED, FULL, HELD
 from pytest_mlebench.machines.large_files import LargeFiles
+from pytest_mlebench.machines.link import AttemptUnwanted
 from pytest_mlebench.machines.packing import Package
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.lease_tokens import LeaseTokens
@@ -55,7 +56,7 @@ class HostDesk:
 
     def answers(self) -> Mapping[str, Callable[..., Any]]:
         """Return what workers may ask for, and who answers."""
-        take: dict[str, Callable[..., None]] = {
+        take: dict[str, Callable[..., Any]] = {
             "record": self._record,
             "tail": self._incoming.tail,
             "piece": self._incoming.piece,
@@ -103,7 +104,7 @@ class HostDesk:
         """Do something to an attempt that the worker's machine has a lease of; to no other."""
         with self.lock:
             if not self.custody.allows(node.machine, name, lease):
-                raise InfrastructureError(f"{name} does not belong to {node.machine} any more")
+                raise AttemptUnwanted(f"{name} does not belong to {node.machine} any more")
         return act(node, name, **data)
 
     def _renew(self, node: Any) -> None:
@@ -180,14 +181,14 @@ class HostDesk:
         folder = self._incoming.attempt(name)
         known = read_attempt(folder.path)
         if known is not None and known.is_over:
-            raise InfrastructureError(f"{name} is over")
+            raise AttemptUnwanted(f"{name} is over")
         write_text(folder.record, record)
 
 
-def _without_node(act: Callable[..., None]) -> Callable[..., None]:
+def _without_node(act: Callable[..., Any]) -> Callable[..., Any]:
     """Return what does something to an attempt, whoever asks for it."""
 
-    def call(_node: Any, name: str, **data: Any) -> None:
-        act(name, **data)
+    def call(_node: Any, name: str, **data: Any) -> Any:
+        return act(name, **data)
 
     return call

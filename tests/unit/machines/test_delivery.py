@@ -135,6 +135,31 @@ def test_a_large_file_that_cannot_be_copied_comes_in_pieces(
     assert (home.path / NAME / "artefacts/model.bin").stat().st_size == PIECE_BYTES + 7
 
 
+def test_a_file_that_arrives_damaged_comes_again(
+    home: RunFolder, attempt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "COPY_BYTES", PIECE_BYTES)
+    wire = Wire(Incoming(home))
+    (attempt / "other").write_bytes(b"y" * PIECE_BYTES)  # copied in the place of the right one
+    copy = wire.copy
+    monkeypatch.setattr(
+        wire, "copy", lambda question, **data: copy(question, **data | {"path": f"{attempt}/other"})
+    )
+    send_attempt(wire, attempt, b"{}")
+    assert wire.asked.count("place") == 2
+    assert (home.path / NAME / "artefacts/model.bin").read_bytes() == b"x" * (PIECE_BYTES + 7)
+
+
+def test_a_file_that_always_arrives_damaged_is_an_error_and_stays_where_it_is(
+    home: RunFolder, attempt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    incoming = Incoming(home)
+    monkeypatch.setattr(incoming, "place", lambda _name, manifest: ["run.log"])
+    with pytest.raises(InfrastructureError, match=r"run\.log of .* arrived damaged 3 times"):
+        send_attempt(Wire(incoming), attempt, b"{}")
+    assert (attempt / "run.log").is_file()
+
+
 def test_links_workspaces_and_hidden_files_stay_where_they_are(attempt: Path) -> None:
     names = {path.name for path in delivered_files(attempt)}
     assert names == {"run.log", "empty", "model.bin"}
@@ -144,8 +169,7 @@ def test_damaged_files_are_not_put_into_place(home: RunFolder) -> None:
     incoming = Incoming(home)
     incoming.piece(NAME, "submission.csv", 0, b"damaged")
     digest = hashlib.sha256(b"whole").hexdigest()
-    with pytest.raises(InfrastructureError, match=r"submission\.csv arrived damaged"):
-        incoming.place(NAME, {"submission.csv": digest})
+    assert incoming.place(NAME, {"submission.csv": digest}) == ["submission.csv"]
     assert not (home.path / NAME / "submission.csv").exists()
 
 

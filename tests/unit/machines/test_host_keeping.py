@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.machines.host_keeping import HostKeeping
+from pytest_mlebench.machines.link import AttemptUnwanted, LinkRefused
 
 NAME = "demo/seed0/attempt1"
 POSTING = {"machine": "h1", "job": None, "run": "/controller/r", "grace": 60.0, "session_usd": None}
@@ -25,9 +26,12 @@ class Controller:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.problem: Exception | None = None
 
     def ask(self, question: str, **_data: Any) -> Any:
         self.asked.append(question)
+        if question == "place" and self.problem is not None:
+            raise self.problem
         return []
 
 
@@ -49,11 +53,11 @@ def worker(run: RunFolder, controller: Controller) -> HostKeeping:
     return HostKeeping(controller, run, posting, shared=False)  # type: ignore[arg-type]  # as much of them as is used
 
 
-def write_attempt(run: RunFolder, phase: str) -> Path:
+def write_attempt(run: RunFolder, phase: str, **more: Any) -> Path:
     folder = run.path / NAME
     folder.mkdir(parents=True)
     item = {"competition": "demo", "seed": 0, "test": "suite"}
-    (folder / "record.json").write_text(json.dumps({"phase": phase, "item": item}))
+    (folder / "record.json").write_text(json.dumps({"phase": phase, "item": item, **more}))
     return folder
 
 
@@ -83,6 +87,43 @@ def test_a_worker_is_done_with_its_attempts_when_it_tidies(
     assert controller.asked == ["known", "piece", "place"]
     assert not folder.exists()
     assert not run.path.exists()
+
+
+def test_what_the_controller_cannot_take_in_stays_and_comes_later(
+    run: RunFolder, controller: Controller, worker: HostKeeping
+) -> None:
+    folder = write_attempt(run, "graded")
+    controller.problem = LinkRefused("place: no space left on device")
+    with pytest.raises(LinkRefused):
+        worker.tidy()
+    assert (folder / "record.json").is_file()
+    controller.problem = None
+    worker.tidy()
+    assert not run.path.exists()
+
+
+def test_what_the_controller_does_not_want_any_more_is_removed(
+    run: RunFolder, controller: Controller, worker: HostKeeping
+) -> None:
+    write_attempt(run, "graded")
+    controller.problem = AttemptUnwanted("it does not belong to h1 any more")
+    worker.tidy()
+    assert not run.path.exists()
+
+
+@pytest.mark.parametrize("job", ["7", "8"])
+def test_what_another_allocation_may_come_back_for_stays(
+    run: RunFolder, controller: Controller, job: str
+) -> None:
+    posting = SimpleNamespace(**POSTING | {"job": "8"})
+    worker = HostKeeping(controller, run, posting, shared=False)  # type: ignore[arg-type]  # as much of them as is used
+    folder = write_attempt(run, "graded", conditions={"machine": "h1", "job": job})
+    assert [each["place"] for each in worker.left()] == [f"h1#{job}"]
+    with FileLock(folder.parent / ".busy"):  # as a worker has it that works on it
+        assert len(worker.left()) == (job == "8")
+    controller.problem = AttemptUnwanted("it does not belong to h1#8")
+    worker.tidy()
+    assert folder.exists() == (job == "7")
 
 
 def test_a_seed_that_another_worker_has_just_begun_with_stays(
