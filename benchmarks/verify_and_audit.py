@@ -125,7 +125,8 @@ def verify(run: bundles.GradedRun, bundle: Path, jobs: int) -> float:
     print(
         f"verify: {verifying:.1f} s for {len(tasks)} submissions with {jobs} processes, of them "
         f"{facts:.1f} s for facts ({facts / len(tasks):.2f} s per attempt); the rest is "
-        f"{ratio:.2f} times the grading alone, {grading:.1f} s (target {TARGET_RATIO})"
+        f"{ratio:.2f} times the grading alone, {grading:.1f} s (target {TARGET_RATIO}), "
+        f"with the facts {verifying / grading:.2f} times"
     )
     return ratio
 

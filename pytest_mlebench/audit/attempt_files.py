@@ -32,6 +32,11 @@ class Text:
     place: str
     text: str
 
+    @cached_property
+    def lowered(self) -> str:
+        """Return the text in lower case."""
+        return self.text.lower()
+
 
 @dataclass(frozen=True)
 class AttemptFiles:
@@ -41,6 +46,7 @@ class AttemptFiles:
     folder: AttemptFolder
     competition: Competition | None = None
     public: Path | None = None  # the public data, if they are prepared here
+    known_sum: str | None = None  # the sha256 sum of the submission, where it was just taken
 
     @cached_property
     def code(self) -> tuple[Text, ...]:
@@ -81,7 +87,7 @@ class AttemptFiles:
     def submission_digest(self) -> str | None:
         """Return the sha256 sum of the submission, if there is one."""
         path = self.folder.submission
-        return sha256(path) if _is_file(path) else None
+        return (self.known_sum or sha256(path)) if _is_file(path) else None
 
     @property
     def sample(self) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from pytest_mlebench import __version__
@@ -44,7 +45,7 @@ def audit_claim(
 ) -> Claim:
     """Compare the facts that are claimed of every attempt with those that are found now."""
     try:
-        facts = list(in_processes(_facts_of, attempts, jobs))
+        facts = facts_of(attempts, jobs)
     except BrokenProcessPool:
         return Claim("audit", "unchecked", "the process that looked for facts was killed")
     for number, copy in twins(attempts).items():
@@ -59,6 +60,22 @@ def audit_claim(
         _compare(attempt, known.pop(attempt.result.key, None), found, manifest, done)
     done.wrong += [f"{each.name}: there is no such attempt" for each in known.values()]
     return _claim(done, audit)
+
+
+def facts_of(attempts: list[AttemptFiles], jobs: int) -> list[_Facts]:
+    """Return the facts of all; a process takes a competition at a time, and reads its ids once."""
+    groups: dict[str, list[int]] = {}
+    for number, attempt in enumerate(attempts):
+        groups.setdefault(attempt.result.competition, []).append(number)
+    tasks = [[attempts[number] for number in numbers] for numbers in groups.values()]
+    found = dict(
+        zip(chain(*groups.values()), chain(*in_processes(_facts_of_all, tasks, jobs)), strict=True)
+    )
+    return [found[number] for number in range(len(attempts))]
+
+
+def _facts_of_all(attempts: list[AttemptFiles]) -> list[_Facts]:
+    return [_facts_of(attempt) for attempt in attempts]
 
 
 def _facts_of(attempt: AttemptFiles) -> _Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -70,7 +71,7 @@ def attempts_claim(folder: Path) -> Claim:
     return Claim("attempts", "holds", f"{count} attempts, none left out")
 
 
-def kept_claim(folder: Path, manifest: Manifest) -> Claim:
+def kept_claim(folder: Path, manifest: Manifest, sum_of_file: Callable[[Path], str]) -> Claim:
     """Compare submission, code and logs of every attempt with the sums in its record."""
     run = RunFolder(folder / RUN)
     wrong, unknown, count, logs = [], [], 0, True
@@ -79,7 +80,7 @@ def kept_claim(folder: Path, manifest: Manifest) -> Claim:
         if record["phase"] not in {"collected", "graded"}:
             continue  # it did not come to its end, and nothing is claimed of it
         name = attempt.path.relative_to(run.path).as_posix()
-        claimed, found = record.get("sums") or {}, sums_of(attempt)
+        claimed, found = record.get("sums") or {}, sums_of(attempt, sum_of_file)
         if not claimed:
             unknown.append(name)
             continue

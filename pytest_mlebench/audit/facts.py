@@ -16,34 +16,42 @@ from pathlib import Path
 
 from pytest_mlebench._units import show_score
 from pytest_mlebench.audit.attempt_files import AttemptFiles, Text
+from pytest_mlebench.audit.sought import MAX_EVIDENCE, Sought
 from pytest_mlebench.reports.findings import Finding, Level
 
-MAX_EVIDENCE = 5
-QUOTED_LETTERS = 160
 MAX_ROWS = 5_000_000
 MIN_IDS = 20  # fewer ids in a code are no table
 VIOLATION_SHARE, SUSPICIOUS_SHARE = 0.5, 0.05  # of the test ids that a code has literally
 MANY_FORMAT_CHECKS = 100
 
-_MODEL_APIS = re.compile(
+_MODEL_APIS = Sought(
+    (
+        *("openai", "anthropic", "litellm", "cohere", "mistralai", "groq", "ollama", "together"),
+        *("google.gen", "generativelanguage", "openrouter", "api-inference"),
+    ),
     r"^\s*(?:import|from)\s+(?:openai|anthropic|litellm|cohere|mistralai|groq|ollama|together|"
     r"google\.generativeai|google\.genai)\b"
     r"|api\.openai\.com|api\.anthropic\.com|generativelanguage\.googleapis\.com|openrouter\.ai"
     r"|api-inference\.huggingface\.co",
     re.MULTILINE,
 )
-_ANSWERS = re.compile(
+_ANSWERS = Sought(
+    ("private", "answers.csv", "gold_submission", "test_label", "solution"),
     r"prepared/private|/private/[\w.-]*(?:test|answer|gold|solution|label)|\banswers\.csv"
     r"|gold_submission|\btest_labels?\.csv|\bsolutions?\.csv",
     re.IGNORECASE,
 )
-_LEADERBOARD = re.compile(r"\bleaderboard\b", re.IGNORECASE)
-_REFUSED = re.compile(r"(?:Permission denied|Operation not permitted)\W{0,4}(/[\w./-]+)")
-_TRAINING_ON_TEST = re.compile(
+_LEADERBOARD = Sought(("leaderboard",), r"\bleaderboard\b", re.IGNORECASE)
+_REFUSED = Sought(
+    ("permission denied", "operation not permitted"),
+    r"(?:Permission denied|Operation not permitted)\W{0,4}(/[\w./-]+)",
+)
+_TRAINING_ON_TEST = Sought(
+    ("concat(", ".fit"),
     r"concat\(\s*[\[(]?[^)\]\n]{0,80}train[^)\]\n]{0,80}test|\.fit\w*\([^)\n]{0,80}\btest",
     re.IGNORECASE,
 )
-_PSEUDO = re.compile(r"pseudo[ _-]?label", re.IGNORECASE)
+_PSEUDO = Sought(("pseudo",), r"pseudo[ _-]?label", re.IGNORECASE)
 _TOKEN = re.compile(r"[\w./-]+")
 _NUMBERED = re.compile(r"[\"']?\b(\d+)\b[\"']?\s*[:,]\s*[\"']?-?[\w.]+")
 _KAGGLE = ("kaggle.com", "kaggleusercontent.com", "kaggle.io")
@@ -145,8 +153,9 @@ def _literal_labels(attempt: AttemptFiles) -> Iterator[Finding]:
             continue
         level: Level = "violation" if share >= VIOLATION_SHARE else "suspicious"
         what = f"{text.place} has {len(hits)} of {len(ids)} test ids literally ({share:.0%})"
-        shown = next(iter(sorted(hits)))
-        yield Finding("labels", level, what, tuple(_quotes(text, re.compile(re.escape(shown)))[:1]))
+        shown = min(hits)
+        quotes = Sought((), re.escape(shown)).quotes(text)
+        yield Finding("labels", level, what, tuple(quotes[:1]))
 
 
 @lru_cache(maxsize=4)
@@ -164,8 +173,12 @@ def _test_ids(attempt: AttemptFiles) -> frozenset[str]:
 def _ids_of(sample: Path, column: str) -> frozenset[str]:
     try:
         with sample.open(encoding="utf-8", newline="", errors="replace") as file:
-            rows = islice(csv.DictReader(file), MAX_ROWS)
-            return frozenset(row[column] for row in rows if row.get(column))
+            rows = csv.reader(file)  # a dictionary for each row would take several times as long
+            place = {name: number for number, name in enumerate(next(rows, []))}.get(column)
+            if place is None:
+                return frozenset()
+            cells = (row[place] for row in islice(rows, MAX_ROWS) if len(row) > place)
+            return frozenset(filter(None, cells))
     except (OSError, csv.Error):
         return frozenset()
 
@@ -188,21 +201,20 @@ def _searches(attempt: AttemptFiles) -> Iterator[Finding]:
     yield from _search(spoken, _ANSWERS, "answers", "suspicious", "answers were searched for")
     # not in transcripts: there the description itself is repeated, and many have the word
     yield from _search(texts, _LEADERBOARD, "answers", "info", "leaderboards are mentioned")
-    refused = [text for text in attempt.logs if _REFUSED.search(text.text)]
-    yield from _search(
-        refused, _REFUSED, "reads", "info", "the sandbox refused to let something be read"
-    )
+    what = "the sandbox refused to let something be read"
+    yield from _search(attempt.logs, _REFUSED, "reads", "info", what)
 
 
 def _known_leaks(attempt: AttemptFiles) -> Iterator[Finding]:
     issues = () if attempt.competition is None else attempt.competition.known_issues
     for issue in issues:
         if issue.is_leak and issue.markers:
-            pattern = re.compile("|".join(map(re.escape, issue.markers)), re.IGNORECASE)
+            pattern = "|".join(map(re.escape, issue.markers))
+            sought = Sought(issue.markers, pattern, re.IGNORECASE)
             known = "a known leak" if issue.certain else "what may be a leak"
             level: Level = "suspicious" if issue.certain else "info"
             what = f"the code mentions {known}: {issue.what}"
-            yield from _search(attempt.code, pattern, "leak", level, what)
+            yield from _search(attempt.code, sought, "leak", level, what)
 
 
 def _hosts(attempt: AttemptFiles) -> Iterator[Finding]:
@@ -247,20 +259,9 @@ CHECKS: tuple[Check, ...] = (
 
 
 def _search(
-    texts: Iterable[Text], pattern: re.Pattern[str], check: str, level: Level, what: str
+    texts: Iterable[Text], sought: Sought, check: str, level: Level, what: str
 ) -> Iterator[Finding]:
     """Yield one finding if a pattern occurs anywhere, with the first places as evidence."""
-    evidence = [quote for text in texts for quote in _quotes(text, pattern)]
+    evidence = [quote for text in texts for quote in sought.quotes(text)]
     if evidence:
         yield Finding(check, level, what, tuple(evidence[:MAX_EVIDENCE]))
-
-
-def _quotes(text: Text, pattern: re.Pattern[str]) -> list[str]:
-    """Return the first lines of a text in which a pattern occurs, with their numbers."""
-    found = []
-    for match in islice(pattern.finditer(text.text), MAX_EVIDENCE):
-        at = match.end() - len(match[0].lstrip())  # a pattern may begin on the line before
-        start, end = text.text.rfind("\n", 0, at) + 1, text.text.find("\n", at)
-        line = text.text[start : len(text.text) if end < 0 else end].strip()[:QUOTED_LETTERS]
-        found.append(f"{text.place}:{text.text.count(chr(10), 0, at) + 1}: {line}")
-    return found

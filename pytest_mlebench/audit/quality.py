@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pytest_mlebench.audit.attempt_files import AttemptFiles, Text
 
 RULES = "E4,E7,E9,F,B,SIM,UP"  # errors, unused names, likely bugs, needless code: no layout
 RUFF_SECONDS = 30
+MAX_REMEMBERED, MAX_REMEMBERED_LETTERS = 512, 64 << 10  # texts whose shape is not looked for twice
 
 _NAMED = re.compile(r"submission", re.IGNORECASE)  # submission.csv, $SUBMISSION_DIR
 _WRITTEN = re.compile(r"write|open|to_csv|savetxt|copy|move|tofile|>\s*\S*submission")
@@ -26,6 +28,16 @@ _WRITERS = {
     *("to_csv", "write_csv", "savetxt", "writerow", "writerows", "write", "writelines"),
     *("write_text", "write_bytes", "copy", "copyfile", "copy2", "move", "tofile"),
 }
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What one text of code has, without a look at every expression of it."""
+
+    functions: int
+    documented: int
+    has_name: bool  # of a submission, as a word anywhere
+    has_verb: bool  # of writing
 
 
 @dataclass
@@ -65,19 +77,32 @@ def _walk(texts: Iterable[Text]) -> _Seen:
     """Go through all code; what is no Python is searched for words."""
     seen = _Seen()
     for text in texts:
-        tree = _parsed(text.text) if text.place.endswith((".py", ".ipynb")) else None
-        named, written = _NAMED.search(text.text), _WRITTEN.search(text.text)
-        if tree is None:
-            seen.names_submission |= named is not None
-            seen.writes_file |= written is not None
-            continue
-        for function in _functions(tree):
-            seen.functions += 1
-            seen.documented += ast.get_docstring(function) is not None
+        is_python = text.place.endswith((".py", ".ipynb"))
+        shape = _shape(text.text, is_python)
+        seen.functions += shape.functions
+        seen.documented += shape.documented
         # every expression is looked at only where the words alone leave it open
-        if (named and not seen.names_submission) or (written and not seen.writes_file):
-            _look_into(tree, seen)
+        new_name = shape.has_name and not seen.names_submission
+        if new_name or (shape.has_verb and not seen.writes_file):
+            _look_into(_parsed(text.text) if is_python else None, shape, seen)
     return seen
+
+
+def _shape(text: str, is_python: bool) -> _Shape:
+    """Return the shape of a text; many attempts of an agent have the same files."""
+    find = _known_shape if len(text) <= MAX_REMEMBERED_LETTERS else _shape_of
+    return find(text, is_python)
+
+
+def _shape_of(text: str, is_python: bool) -> _Shape:
+    tree = _parsed(text) if is_python else None
+    functions = [] if tree is None else list(_functions(tree))
+    documented = sum(ast.get_docstring(function) is not None for function in functions)
+    named, written = _NAMED.search(text), _WRITTEN.search(text)
+    return _Shape(len(functions), documented, named is not None, written is not None)
+
+
+_known_shape = lru_cache(maxsize=MAX_REMEMBERED)(_shape_of)
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -92,7 +117,12 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunction
             rest += inner if isinstance(inner, list) else ()
 
 
-def _look_into(tree: ast.Module, seen: _Seen) -> None:
+def _look_into(tree: ast.Module | None, shape: _Shape, seen: _Seen) -> None:
+    """Look at every expression; of what is no Python the words are all there is."""
+    if tree is None:
+        seen.names_submission |= shape.has_name
+        seen.writes_file |= shape.has_verb
+        return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str) and _NAMED.search(node.value):

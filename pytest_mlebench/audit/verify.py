@@ -6,7 +6,8 @@ import hashlib
 import stat
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pytest_mlebench.grade import Scorer
 
 _MALFORMED = (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
+MIN_SHARED_BYTES = 128 << 10
 NOTES = ".verify"  # in the store: what an interrupted verification has graded already
 
 
@@ -74,24 +76,42 @@ def verify(request: Request) -> list[Claim]:
         raise ConfigError(f"{bundle}: there is no such file")
     with tempfile.TemporaryDirectory(prefix="mlebench-verify.") as scratch:
         folder = Path(scratch)
-        sums = _unpack(bundle, folder)
+        sums = _unpack(bundle, folder, request.jobs)
         return list(_claims(request, folder, sums))
 
 
-def _unpack(bundle: Path, folder: Path) -> Sums:
-    """Unpack every member and return its sum and size."""
+def _unpack(bundle: Path, folder: Path, jobs: int) -> Sums:
+    """Unpack every member and return its sum and size; what is on disk then has these sums."""
     try:
         members = checked_members(bundle)
         check_entries(bundle, map(_entry, members), folder)
         if MANIFEST not in {info.filename for info in members}:
             raise ConfigError(f"{bundle}: not a bundle of pytest-mlebench (no {MANIFEST})")
+        for parent in {(folder / info.filename).parent for info in members}:
+            parent.mkdir(parents=True, exist_ok=True)
         with bundle.open("rb") as file:
             packed = Unpacking(bundle, file.fileno(), folder, check=True)
-            return {
-                info.filename: _copy(packed.blocks(info), info.filename, folder) for info in members
-            }
+            return _copy_all(packed, members, folder, jobs)
     except PreparationError as error:  # names the file itself
         raise ConfigError(str(error)) from None
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+        name = Path(error.filename).relative_to(folder)
+        raise ConfigError(f"{bundle}: refused, two members of it are written to {name}") from None
+
+
+def _copy_all(
+    packed: Unpacking, members: Sequence[zipfile.ZipInfo], folder: Path, jobs: int
+) -> Sums:
+    """Write all members down, large ones in threads: those wait for one another at small files."""
+
+    def copy(info: zipfile.ZipInfo) -> tuple[str, int]:
+        return _copy(packed.blocks(info), folder / info.filename)
+
+    with ThreadPoolExecutor(max(1, jobs - 1)) as pool:
+        large = [info for info in members if jobs > 1 and info.file_size >= MIN_SHARED_BYTES]
+        futures = {info.filename: pool.submit(copy, info) for info in large}
+        small = {info.filename: copy(info) for info in members if info.filename not in futures}
+        return small | {name: future.result() for name, future in futures.items()}
 
 
 def _entry(info: zipfile.ZipInfo) -> ArchiveEntry:
@@ -99,12 +119,10 @@ def _entry(info: zipfile.ZipInfo) -> ArchiveEntry:
     return ArchiveEntry(info.filename, info.file_size, mode if stat.S_IFMT(mode) else stat.S_IFREG)
 
 
-def _copy(blocks: Iterable[bytes | memoryview], name: str, folder: Path) -> tuple[str, int]:
-    """Write a member down and return its sum and size."""
+def _copy(blocks: Iterable[bytes | memoryview], target: Path) -> tuple[str, int]:
+    """Write a member down, over nothing that is there, and return its sum and size."""
     digest, size = hashlib.sha256(), 0
-    target = folder / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as out:
+    with target.open("xb") as out:
         for block in blocks:
             digest.update(block)
             size += len(block)
@@ -122,21 +140,23 @@ def _claims(request: Request, folder: Path, sums: Sums) -> Iterator[Claim]:
     yield files_claim(sums, manifest)
     yield _signature(request, folder)
     try:
-        yield from _of_run(request, folder, manifest)
+        yield from _of_run(request, folder, manifest, sums)
     except (MlebenchError, *_MALFORMED) as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, _MALFORMED) else str(error)
         yield Claim("records", "fails", f"cannot be read: {text}".replace(f"{folder}/", ""))
 
 
-def _of_run(request: Request, folder: Path, manifest: Manifest) -> Iterator[Claim]:
+def _of_run(request: Request, folder: Path, manifest: Manifest, sums: Sums) -> Iterator[Claim]:
     """Judge what is claimed of the run; malformed files of it end the judgement."""
+    # taken of the very bytes that were written to a folder of our own
+    known = {str(folder / name): digest for name, (digest, _) in sums.items()}
     claimed = Report.read(folder / CLAIMS, request.registry)
     raw: dict[str, Any] = load_json(folder / CLAIMS)
     found = Report.from_run(folder / RUN, request.registry)
     relative = relative_report(found, folder / RUN)
     about = [
         attempts_claim(folder),
-        kept_claim(folder, manifest),
+        kept_claim(folder, manifest, lambda path: known.get(str(path)) or sha256(path)),
         records_claim(claimed, relative),
         *text_claims(folder, raw, relative, manifest),
     ]
@@ -149,7 +169,10 @@ def _of_run(request: Request, folder: Path, manifest: Manifest) -> Iterator[Clai
     anew = replace(found, results=tuple(with_grade(result, graded) for result in found.results))
     yield rates_claim(raw, anew)
     yield conditions_claim(raw, anew)
-    attempts = files_of(found.results, request.registry, request.store)
+    attempts = [
+        replace(attempt, known_sum=known.get(str(attempt.folder.submission)))
+        for attempt in files_of(found.results, request.registry, request.store)
+    ]
     yield audit_claim(attempts, found.audit, manifest, request.jobs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pytest_mlebench._files import sha256
@@ -46,12 +46,12 @@ def is_kept(name: str) -> bool:
     return not name.startswith(_SCRATCH) and name == portable_name(name)
 
 
-def sums_of(attempt: AttemptFolder) -> dict[str, str]:
+def sums_of(attempt: AttemptFolder, sum_of_file: Callable[[Path], str] = sha256) -> dict[str, str]:
     """Return a sum of the submission, of the code and of the logs, as they are now."""
     parts: dict[str, list[str]] = {}
     for name, path in kept_files(attempt):
         if not name.startswith(_OWN_SUMS):
-            parts.setdefault(_part(name), []).append(f"{name}\0{sha256(path)}")
+            parts.setdefault(_part(name), []).append(f"{name}\0{sum_of_file(path)}")
     return {part: _sum_of(sorted(lines)) for part, lines in sorted(parts.items())}
 
 

@@ -13,6 +13,7 @@ from command_line import cli
 
 from pytest_mlebench.audit import audit_run
 from pytest_mlebench.audit.attempt_files import AttemptFiles, notebook_code
+from pytest_mlebench.audit.audit_claim import facts_of
 from pytest_mlebench.audit.facts import look, twins
 from pytest_mlebench.audit.quality import figures
 from pytest_mlebench.competition import KnownIssue
@@ -57,6 +58,35 @@ def _found(attempt: AttemptFiles) -> dict[str, Finding]:
 def test_ordinary_code_is_not_suspected(attempt: AttemptFiles) -> None:
     code = "import pandas as pd\nfor n in range(100):\n    print(n, n * 2)\nx.to_csv('s.csv')\n"
     assert look(_code(attempt, code)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ("from google.genai import Client", "models"),
+        ("import openai", "models"),
+        ("requests.post('https://OPENROUTER.ai')\nurl = 'openrouter.ai/v1'", "models"),
+        ("pd.read_csv('../PREPARED/Private/x.csv')", "answers"),
+        ("open('Gold_Submission')", "answers"),
+        ("open('TEST_LABELS.csv')", "answers"),
+        ("open('solution.csv')", "answers"),
+        ("open('an\u017fwers.csv')", "answers"),  # a long s is taken for one of ours
+        ("# see the Leaderboard", "answers"),
+        ("all = pd.CONCAT([train, test])", "training"),
+        ("model.fit_transform(test)", "training"),
+        ("# Pseudo-Labels", "training"),
+    ],
+)
+def test_patterns_are_found_in_any_case(attempt: AttemptFiles, line: str, check: str) -> None:
+    assert check in _found(_code(attempt, f"import os\n{line}\n"))
+
+
+def test_facts_come_in_the_order_of_the_attempts(run: GradedRun) -> None:
+    first, second = _attempts(run)
+    other = replace(second, result=replace(second.result, competition="other"))
+    listed = [first, other, second]
+    found = facts_of(listed, jobs=2)
+    assert [each.digest for each in found] == [each.digest for each in listed]
 
 
 def test_what_was_said_to_models_is_read_too(attempt: AttemptFiles) -> None:

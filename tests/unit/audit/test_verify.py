@@ -17,6 +17,7 @@ from bundles import Edit, GradedRun, edit_json, graded_run, tampered
 from command_line import cli, complaint
 
 from pytest_mlebench.archives import entries
+from pytest_mlebench.audit import verify
 from pytest_mlebench.audit.bundle import MANIFEST, write_bundle
 from pytest_mlebench.audit.claims import Claim, exit_status
 from pytest_mlebench.competition import Competition
@@ -82,6 +83,17 @@ def test_a_flipped_byte_in_any_file_is_found(run: GradedRun, bundle: Path, tmp_p
             flipped[at] ^= 1
             broken.write_bytes(flipped)
             assert _is_found_out(run, broken), info.filename
+
+
+def test_files_that_are_unpacked_side_by_side_are_judged_as_others_are(
+    run: GradedRun, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "MIN_SHARED_BYTES", 1)
+    assert exit_status(run.verify(bundle, jobs=2)) == 0
+    changed = tampered(
+        bundle, tmp_path / "t.zip", lambda files: files.update({SUBMISSIONS[1]: b"id,y\n1,2\n"})
+    )
+    assert {"kept files", "tiny seed 1"} <= _failed(run.verify(changed, jobs=2)).keys()
 
 
 def test_a_changed_file_without_its_sum_is_named(
@@ -393,6 +405,16 @@ def _zip(path: Path, *members: tuple[str, bytes], mode: int = stat.S_IFREG) -> P
         ([(MANIFEST, b"{}"), ("../x", b"x")], stat.S_IFREG, "leads out of its folder"),
         ([(MANIFEST, b"{}"), ("/etc/x", b"x")], stat.S_IFREG, "has an absolute path"),
         ([(MANIFEST, b"/etc/passwd")], stat.S_IFLNK, "is a link or a device"),
+        (
+            [(MANIFEST, b"{}"), ("run/a.csv", b"x"), ("run/./a.csv", b"y")],
+            stat.S_IFREG,
+            "refused, two members of it are written to run/a.csv",
+        ),
+        (
+            [(MANIFEST, b"{}"), ("run", b"x"), ("run/a.csv", b"y")],
+            stat.S_IFREG,
+            "refused, two members of it are written to run",
+        ),
     ],
 )
 def test_hostile_archives_are_refused(
