@@ -16,6 +16,7 @@ from pytest_mlebench.grading.metrics.boxes import (
     rectangle_corners,
     rectangle_overlaps,
 )
+from pytest_mlebench.grading.tokens import Growing
 
 GRADE_CHECKS = True
 FORMAT = BoxFormat(9, label=8)
@@ -31,34 +32,52 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 def check(submission: pd.DataFrame) -> None:
     """Refuse predictions that are not groups of eight numbers and a class, or no boxes."""
-    _read(submission)
+    for _ in _portions(submission):
+        pass
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the mean over samples of the mean over the classes that occur in the sample."""
     truth = FORMAT.read_truth(answers["Id"], answers["PredictionString"])
-    boxes = _read(submission)
     scores = pd.DataFrame(truth.groups.keys(), columns=["sample", "class"])
-    scores["precision"] = [_precision(key, truth, boxes) for key in truth.groups]
+    scores["precision"] = _precisions(truth, submission)
     means = scores.groupby("sample")["precision"].mean()
     return float(means.reindex(range(len(answers))).to_numpy().mean())
 
 
-def _read(submission: pd.DataFrame) -> Boxes:
+def _portions(submission: pd.DataFrame) -> Iterator[Boxes]:
     texts = ["" if text.isspace() else text for text in submission["PredictionString"]]
-    boxes = FORMAT.read(submission["Id"], texts)
-    _refuse_impossible(boxes, submission["Id"])
-    return boxes
+    for boxes in FORMAT.portions(submission["Id"], texts):
+        _refuse_impossible(boxes, submission["Id"])
+        yield boxes
 
 
-def _precision(key: tuple[int, str], truth: Boxes, boxes: Boxes) -> float:
+def _precisions(truth: Boxes, submission: pd.DataFrame) -> list[float]:
+    """Return the average precision for each class and sample of the truth."""
+    numbers = {key: number for number, key in enumerate(truth.groups)}
+    most = FORMAT.most(submission["PredictionString"])
+    confidence, shares = Growing(most, np.float64), Growing(most, np.float64)
+    best, groups = Growing(most, np.int32), Growing(most, np.int32)
+    for boxes in _portions(submission):
+        for key, given in boxes.groups.items():
+            if key in numbers:
+                found = _best(boxes.numbers, given, truth.numbers[truth.groups[key]])
+                confidence.add(boxes.numbers[given, CONFIDENCE])
+                best.add(found[0].astype(np.int32))
+                shares.add(found[1])
+                groups.add(np.full(len(given), numbers[key], dtype=np.int32))
+    order = np.argsort(groups.values, kind="stable")
+    ends = np.searchsorted(groups.values, np.arange(len(numbers)), side="right", sorter=order)
+    precisions = []
+    for part, true in zip(np.split(order, ends[:-1]), truth.groups.values(), strict=True):
+        given = part[_descending(confidence.values[part])]
+        precisions.append(_precision(best.values[given], shares.values[given], len(true)))
+    return precisions
+
+
+def _precision(best: Array, shares: Array, truths: int) -> float:
     """Return the average precision of a class in a sample, averaged over the thresholds."""
-    if key not in boxes.groups:
-        return 0.0
-    true, given = truth.numbers[truth.groups[key]], boxes.groups[key]
-    given = given[_descending(boxes.numbers[given, CONFIDENCE])]
-    best, shares = _best(boxes.numbers, given, true)
-    return float(np.mean([_reached(best, shares > bar, len(true)) for bar in THRESHOLDS]))
+    return float(np.mean([_reached(best, shares > bar, truths) for bar in THRESHOLDS]))
 
 
 def _reached(best: Array, above: Array, truths: int) -> float:

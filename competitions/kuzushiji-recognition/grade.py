@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.grading.metrics.boxes import Boxes, BoxFormat, keys_of, pairs_of, served
+from pytest_mlebench.grading.metrics.boxes import (
+    Boxes,
+    BoxFormat,
+    joined,
+    keys_of,
+    pairs_of,
+    served,
+)
 from pytest_mlebench.grading.tokens import as_texts, row_portions
 
 GRADE_CHECKS = True
 POINTS, BOXES = BoxFormat(3), BoxFormat(5)
 CHARS_AT_ONCE = 2**20
+LONG_CHARS = 4 * CHARS_AT_ONCE
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def check(submission: pd.DataFrame) -> None:
     """Refuse labels that are not groups of a code and two numbers."""
-    POINTS.read(submission["image_id"], submission["labels"])
+    for _ in POINTS.portions(submission["image_id"], submission["labels"]):
+        pass
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
@@ -24,18 +37,30 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     hits = boxes = points = 0
     for rows in row_portions(true, given, chars=CHARS_AT_ONCE):
         truth = BOXES.read_truth(answers["image_id"].iloc[rows], pd.Series(true[rows]))
-        guesses = POINTS.read(submission["image_id"].iloc[rows], given[rows])
-        hits += _hits(truth, guesses)
+        guesses, count = _points(truth, submission["image_id"].iloc[rows], given[rows])
+        hits += len(served(*_inside(truth, guesses)))
         boxes += len(truth.rows)
-        points += len(guesses.rows)
+        points += count
     if not hits:
         return 0.0
     precision, recall = hits / points, hits / boxes
     return 2 * precision * recall / (precision + recall)
 
 
-def _hits(truth: Boxes, points: Boxes) -> int:
-    """Give each box in turn the first free point inside it; return how many have got one."""
+def _points(truth: Boxes, ids: pd.Series[str], texts: list[str]) -> tuple[Boxes, int]:
+    """Return points and how many there are; of a very long row only those that may be taken."""
+    if sum(map(len, texts)) <= LONG_CHARS:
+        points = POINTS.read(ids, texts)
+        return points, len(points.rows)
+    kept, count = [], 0
+    for part in POINTS.portions(ids, texts):
+        kept.append(part.where(np.unique(_inside(truth, part)[1])))
+        count += len(part.rows)
+    return joined(kept), count
+
+
+def _inside(truth: Boxes, points: Boxes) -> Array:
+    """Return the pairs of a box and a point of the same character in it that may matter."""
     low, high = truth.numbers[:, :2], truth.numbers[:, :2] + truth.numbers[:, 2:]
     keys = keys_of(truth, points)
     rivals = np.bincount(keys[0])[keys[0]]
@@ -49,4 +74,4 @@ def _hits(truth: Boxes, points: Boxes) -> int:
         is_new = np.diff(pairs[0], prepend=-1) > 0
         rank = places_of_boxes - np.maximum.accumulate(np.where(is_new, places_of_boxes, 0))
         found.append(pairs[:, rank < rivals[pairs[0]]])
-    return len(served(*np.concatenate(found, axis=1)))
+    return np.concatenate(found, axis=1)

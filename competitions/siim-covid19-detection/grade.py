@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from pytest_mlebench.grading.metrics.boxes import (
     BoxFormat,
     average_precision,
     corner_iou,
+    joined,
+    keys_of,
     pairs_of,
     served,
 )
+from pytest_mlebench.grading.tokens import Growing
 
 GRADE_CHECKS = True
 FORMAT = BoxFormat(6, separator=None)
@@ -26,60 +30,88 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 def check(submission: pd.DataFrame) -> None:
     """Refuse predictions that are not groups of a class and five numbers, the first finite."""
-    _read(submission)
+    for _ in _portions(submission):
+        pass
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the mean over the classes that occur in the answers."""
     truth = FORMAT.read_truth(answers["id"], answers["PredictionString"])
-    boxes = _read(submission)
-    classes = np.unique(truth.labels)
-    return float(np.mean([_precision(name, truth, boxes, len(answers)) for name in classes]))
-
-
-def _read(submission: pd.DataFrame) -> Boxes:
-    boxes = FORMAT.read(submission["id"], submission["PredictionString"])
-    confidence = boxes.numbers[:, 0]
-    wrong = np.flatnonzero(~np.isfinite(confidence))
-    if len(wrong):
-        name = submission["id"].iloc[boxes.rows[wrong[0]]]
-        raise InvalidSubmission(
-            f"a confidence must be a finite number, given: {confidence[wrong[0]]} for id {name}"
+    names, classes = np.unique(truth.labels, return_inverse=True)
+    truth = Boxes(truth.rows, classes, truth.numbers)
+    has_any = np.zeros((len(names), len(answers)), dtype=bool)  # of a class, on either side
+    has_any[truth.labels, truth.rows] = True
+    most = FORMAT.most(submission["PredictionString"])
+    confidence, labels = Growing(most, np.float64), Growing(most, np.int16)
+    candidates = [truth.where(slice(0, 0))]
+    for boxes in _portions(submission):
+        known = _of_classes(boxes, names)
+        has_any[known.labels, known.rows] = True
+        confidence.add(known.numbers[:, 0])
+        labels.add(known.labels)
+        # whoever gets nothing among some gets nothing among all, and takes nothing from others
+        candidates.append(_matched(truth.where(truth.beside(known)), known))
+    hits = _matched(truth, joined(candidates))
+    return float(
+        np.mean(
+            [
+                _precision(
+                    hits.numbers[hits.labels == name, 0],
+                    confidence.values[labels.values == name],
+                    np.count_nonzero(truth.labels == name),
+                    np.count_nonzero(~has_any[name]),
+                )
+                for name in range(len(names))
+            ]
         )
-    return boxes
+    )
 
 
-def _precision(name: int, truth: Boxes, boxes: Boxes, rows: int) -> float:
+def _portions(submission: pd.DataFrame) -> Iterator[Boxes]:
+    for boxes in FORMAT.portions(submission["id"], submission["PredictionString"]):
+        confidence = boxes.numbers[:, 0]
+        wrong = np.flatnonzero(~np.isfinite(confidence))
+        if len(wrong):
+            name = submission["id"].iloc[boxes.rows[wrong[0]]]
+            raise InvalidSubmission(
+                f"a confidence must be a finite number, given: {confidence[wrong[0]]} for id {name}"
+            )
+        yield boxes
+
+
+def _of_classes(boxes: Boxes, names: Array) -> Boxes:
+    """Return the boxes of classes that there are, with the numbers of these for labels."""
+    places = np.minimum(np.searchsorted(names, boxes.labels), len(names) - 1)
+    known = names[places] == boxes.labels
+    return Boxes(boxes.rows[known], places[known].astype(np.int16), boxes.numbers[known])
+
+
+def _precision(hits: Array, confidence: Array, truths: int, absent: int) -> float:
     """Return the average precision of one class over all rows, studies and images alike.
 
     A missed box counts as found with confidence 0, and a row that has the class on neither side
     as a false alarm with confidence 0.
     """
-    wanted, given = truth.labels == name, boxes.labels == name
-    confidence = boxes.numbers[given, 0]
-    order = np.argsort(-confidence, kind="stable")
-    places = np.flatnonzero(given)[order]
-    hits = np.zeros(len(places), dtype=bool)
-    hits[_matched(truth, np.flatnonzero(wanted), boxes, places)] = True
-    missed = np.count_nonzero(wanted) - np.count_nonzero(hits)
-    absent = rows - len(np.union1d(truth.rows[wanted], boxes.rows[given]))
+    missed = truths - len(hits)
     return average_precision(
-        np.concatenate([hits, np.ones(missed, bool), np.zeros(absent, bool)]),
-        np.concatenate([confidence[order], np.zeros(missed + absent)]),
+        np.concatenate([hits, np.zeros(missed)]),
+        np.concatenate([confidence, np.zeros(missed + absent)]),
     )
 
 
-def _matched(truth: Boxes, wanted: Array, boxes: Boxes, given: Array) -> Array:
-    """Give each box in turn the free truth that it covers best; return which have got one."""
+def _matched(truth: Boxes, boxes: Boxes) -> Boxes:
+    """Give each box, the surest first, the free truth that it covers best; return who got one."""
+    order = np.argsort(-boxes.numbers[:, 0], kind="stable")
+    keys = keys_of(boxes.where(order), truth)
     takers, things, shares = [], [], []
-    for mine, theirs in pairs_of(boxes.rows[given], truth.rows[wanted]):
-        share = corner_iou(boxes.numbers[given[mine], 1:], truth.numbers[wanted[theirs], 1:])
+    for mine, theirs in pairs_of(*keys):
+        share = corner_iou(boxes.numbers[order[mine], 1:], truth.numbers[theirs, 1:])
         close = share > IOU
         takers.append(mine[close])
         things.append(theirs[close])
         shares.append(share[close])
     if not takers:
-        return np.empty(0, dtype=np.int64)
+        return boxes.where(order[:0])  # a slice would keep all of them in memory
     mine, theirs, share = map(np.concatenate, (takers, things, shares))
     best = np.lexsort((theirs, -share, mine))
-    return served(mine[best], theirs[best])
+    return boxes.where(np.sort(order[served(mine[best], theirs[best])]))

@@ -30,8 +30,11 @@ CONTENT_ERRORS = (ValueError, ArithmeticError, RecursionError)
 
 def score(competition: Competition, submission: Path, private: Path) -> float:
     """Return the unrounded score of a submission, or raise InvalidSubmission."""
+    from pytest_mlebench.grading.freed_memory import release
+
     answers, path = _read_answers(competition, private), private / competition.answers
     aligned = _aligned(competition, submission, answers, path)
+    release(submission.stat().st_size)
     if not getattr(competition.grader, "GRADE_CHECKS", False):
         _check(competition, aligned, answers)
     try:
@@ -45,9 +48,13 @@ def score(competition: Competition, submission: Path, private: Path) -> float:
 
 def check(competition: Competition, submission: Path, public: Path) -> None:
     """Raise InvalidSubmission if the form of a submission rules it out; no answers are read."""
+    from pytest_mlebench.grading.freed_memory import release
+
     path = public / competition.sample
     sample = _read_own(competition, path)
-    _check(competition, _aligned(competition, submission, sample, path, is_sample=True), sample)
+    aligned = _aligned(competition, submission, sample, path, is_sample=True)
+    release(submission.stat().st_size)
+    _check(competition, aligned, sample)
 
 
 def _check(competition: Competition, aligned: pd.DataFrame, expected: Table) -> None:

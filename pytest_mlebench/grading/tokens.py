@@ -285,20 +285,22 @@ def _pieces(texts: Texts, separator: str | None, size: int) -> Iterator[tuple[sl
 
 
 def _cut(text: str, separator: str | None, size: int) -> Iterator[str]:
-    position = 0
-    while len(text) - position > PORTION_CHARS:
-        gap = (_SPACE if separator is None else re.compile(separator)).search(
-            text, position + PORTION_CHARS
-        )
+    """Yield pieces that end with a whole group; one that is very long makes its piece longer."""
+    space = _SPACE if separator is None else re.compile(separator)
+    position, chars = 0, PORTION_CHARS
+    while len(text) - position > chars:
+        gap = space.search(text, position + chars)
         if gap is None:
             break
         piece = text[position : gap.start()]
         over = (len(piece.split()) if separator is None else piece.count(separator) + 1) % size
-        piece = piece.rsplit(separator, over)[0] if over else piece
-        if not piece:
-            break
-        yield piece
-        position += len(piece) + 1
+        parts = piece.rsplit(separator, over) if over else [piece]
+        if len(parts) <= over or not parts[0]:  # there is no group in it yet
+            chars *= 2
+            continue
+        yield parts[0]
+        position += len(parts[0]) + 1
+        chars = PORTION_CHARS
     yield text[position:]
 
 

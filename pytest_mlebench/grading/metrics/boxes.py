@@ -33,6 +33,20 @@ class Boxes:
     labels: Array  # a number for each that is the same for the same label
     numbers: Array
 
+    def where(self, chosen: Array) -> Boxes:
+        """Return some of the boxes."""
+        return Boxes(self.rows[chosen], self.labels[chosen], self.numbers[chosen])
+
+    def beside(self, others: Boxes) -> slice:
+        """Return which of these are in the rows that *others* are in; both are in order of rows."""
+        if not len(others.rows):
+            return slice(0, 0)
+        first, last = others.rows[0], others.rows[-1]
+        return slice(
+            int(np.searchsorted(self.rows, first)),
+            int(np.searchsorted(self.rows, last, side="right")),
+        )
+
     @cached_property
     def groups(self) -> Mapping[tuple[int, Any], Array]:
         """Return the positions of the boxes of each row and label, in the order of the text."""
@@ -54,15 +68,32 @@ class BoxFormat:
     label: int | None = 0
     separator: str | None = " "  # None: any white space
 
+    @property
+    def width(self) -> int:
+        """Return how many numbers a box has."""
+        return self.size - (self.label is not None)
+
     def read(self, ids: Iterable[Any], texts: Iterable[str]) -> Boxes:
         """Return the boxes of a submission, or name the row that cannot be read."""
         cells = as_texts(texts)
+        most = self.most(cells)
+        rows, labels = Growing(most, np.int32), Growing(most, np.uint64)
+        numbers = Growing(most, np.float64, self.width)
+        for part in self.portions(ids, cells):
+            rows.add(part.rows)
+            labels.add(part.labels)
+            numbers.add(part.numbers)
+        return Boxes(rows.values, labels.values, numbers.values)
+
+    def most(self, texts: Iterable[str]) -> int:
+        """Return how many boxes texts can have at the most."""
+        return max_tokens(as_texts(texts)) // self.size
+
+    def portions(self, ids: Iterable[Any], texts: Iterable[str]) -> Iterator[Boxes]:
+        """Yield the boxes some at a time, in order, where all together take much memory."""
+        cells = as_texts(texts)
         filled = np.flatnonzero(np.fromiter(map(bool, cells), bool, len(cells)))
         is_label = np.arange(self.size) == (-1 if self.label is None else self.label)
-        counts = np.zeros(len(cells), dtype=np.int64)
-        width = int(np.count_nonzero(~is_label))
-        most = max_tokens(cells) // self.size
-        labels, numbers = Growing(most, np.uint64), Growing(most, np.float64, width)
 
         def refuse(row: int, token: str) -> Exception:
             return InvalidSubmission(
@@ -73,13 +104,12 @@ class BoxFormat:
         for portion in split([cell for cell in cells if cell], self.separator, self.size):
             if (portion.counts % self.size).any():
                 raise self._ragged(list(ids), cells)
+            rows = np.repeat(filled[portion.rows], portion.counts // self.size).astype(np.int32)
+            labels = np.zeros(len(rows), np.uint64)
             if self.label is not None:
-                labels.add(token_hashes(portion.part(is_label, self.size)))
-            numbers.add(floats(portion.part(~is_label, self.size), width, refuse))
-            counts[filled[portion.rows]] += portion.counts // self.size
-        rows = np.repeat(np.arange(len(cells), dtype=np.int32), counts)
-        named = labels.values if self.label is not None else np.zeros_like(rows)
-        return Boxes(rows, named, numbers.values)
+                labels = token_hashes(portion.part(is_label, self.size))
+            numbers = floats(portion.part(~is_label, self.size), self.width, refuse)
+            yield Boxes(rows, labels, numbers)
 
     def read_truth(self, ids: Iterable[Any], cells: pd.Series[Any]) -> Boxes:
         """Return the boxes of the answers, where an empty cell has none."""
@@ -99,13 +129,22 @@ class BoxFormat:
         )
 
 
+def joined(parts: Sequence[Boxes]) -> Boxes:
+    """Return the boxes of all parts, of which there is at least one."""
+    return Boxes(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.numbers for part in parts]),
+    )
+
+
 def keys_of(*sides: Boxes) -> list[Array]:
     """Return for each box a number that is the same for the same row and label on all sides.
 
     All are below the number of boxes.
     """
     codes, labels = pd.factorize(np.concatenate([side.labels for side in sides]))
-    codes += len(labels) * np.concatenate([side.rows for side in sides])
+    codes += len(labels) * np.concatenate([side.rows for side in sides]).astype(np.int64)
     codes, _ = pd.factorize(codes)
     return np.split(codes, np.cumsum([len(side.rows) for side in sides])[:-1])
 
@@ -180,12 +219,13 @@ def precision_recall(hits: Array, truths: int) -> tuple[Array, Array]:
 
 
 def average_precision(hits: Array, confidence: Array) -> float:
-    """Return the sum of precisions at each confidence, weighted by the recall gained there."""
-    order = np.argsort(-confidence, kind="stable")
-    found = np.cumsum(hits[order])
-    last = np.flatnonzero(np.append(np.diff(confidence[order]), 1))  # of those that are equal
-    gained = np.diff(found[last], prepend=0) / found[-1]
-    return float((gained * found[last] / (last + 1)).sum())
+    """Return the sum of precisions at each confidence, weighted by the recall gained there.
+
+    *hits* are the confidences of what is right, *confidence* those of everything.
+    """
+    values, gained = (part[::-1] for part in np.unique(hits, return_counts=True))
+    given = len(confidence) - np.searchsorted(np.sort(confidence), values)  # as sure, or surer
+    return float((gained / len(hits) * np.cumsum(gained) / given).sum())
 
 
 def rectangle_overlaps(some: Array, others: Array) -> Array:

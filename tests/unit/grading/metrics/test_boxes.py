@@ -168,7 +168,7 @@ def test_average_precision_treats_equal_confidences_as_one(seed: int) -> None:
     random = np.random.RandomState(seed)
     hits, confidence = random.rand(60) < 0.4, random.randint(-3, 5, 60) / 4
     expected = average_precision_score(hits, confidence)
-    assert average_precision(hits, confidence) == pytest.approx(expected, rel=1e-12)
+    assert average_precision(confidence[hits], confidence) == pytest.approx(expected, rel=1e-12)
 
 
 def test_overlaps_of_turned_rectangles() -> None:
