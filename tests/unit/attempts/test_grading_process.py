@@ -6,12 +6,14 @@ import os
 import shutil
 import socket
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from golden_pack import Pack, case_file
+from peak_memory import peak_growth
 
 from pytest_mlebench import InvalidSubmission, load_competition
 from pytest_mlebench.attempts import grading_process
@@ -184,6 +186,35 @@ def test_memory_is_limited(files: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(grading_process, "BASE_BYTES", 200 << 20)
     with pytest.raises(GraderError, match="MemoryError"):
         score_apart(competition, files / "submission.csv", files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line", [b"17000000,0.123\n", b'17000000,"0.1"\n'], ids=["plain", "quoted"]
+)
+def test_millions_of_rows_are_refused_before_they_are_parsed(files: Path, line: bytes) -> None:
+    """In bounded time and memory; parsed, they would take ten times the file and more."""
+    competition = competition_with("return 7", files)
+    sample = files / competition.sample
+    shutil.copy(files / "answers.csv", sample)
+    honest, flood = files / "submission.csv", files / "flood.csv"
+    flood.write_bytes(b"id,x\n" + line * 3_000_000)
+    for verdict in (check_apart, score_apart):
+        with pytest.raises(
+            InvalidSubmission, match=r"^flood.csv has more than 1004 rows, expected 2"
+        ):
+            verdict(competition, flood, files)
+        verdict(competition, honest, files)  # the session lives, and so does the server
+
+    def check() -> None:
+        with pytest.raises(InvalidSubmission):
+            competition.check(flood, files)
+
+    check()  # imports what it needs
+    began = time.process_time()
+    check()
+    assert time.process_time() - began < 5
+    assert peak_growth(check) < 3 * flood.stat().st_size
 
 
 def test_nothing_that_a_grader_started_is_left(files: Path) -> None:
