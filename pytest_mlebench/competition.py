@@ -5,13 +5,14 @@ Nothing heavy is imported before a competition prepares, checks or scores someth
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args
@@ -143,6 +144,8 @@ class Competition:
     @cached_property
     def obfuscated_description(self) -> str:
         """Return the same task without the names by which a model would recognise it."""
+        if packed := _packed_descriptions(self.folder.parent).get(self.id):
+            return packed
         path = self._file("description_obfuscated.md", ", use --mle-description=ours")
         return path.read_text(encoding="utf-8")
 
@@ -349,6 +352,18 @@ def _known_issue(table: Table) -> KnownIssue:
         certain=table.flag("certain", True),
         markers=table.texts("markers", ()),
     )
+
+
+@cache
+def _packed_descriptions(folder: Path) -> Mapping[str, str]:
+    """Return the obfuscated descriptions of an installed wheel, which has them in one file."""
+    path = folder / "obfuscated.json.xz"
+    if not path.is_file():
+        return {}
+    import lzma  # late on purpose: nothing else needs it
+
+    texts: dict[str, str] = json.loads(lzma.decompress(path.read_bytes()))
+    return texts
 
 
 class _scratch:

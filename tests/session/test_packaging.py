@@ -87,6 +87,11 @@ def test_an_installed_wheel_works_from_another_folder(wheel: Path, tmp_path: Pat
         MLEBENCH_DATA_DIR=str(tmp_path / "store"),
     )
     assert "1 passed" in output
+    competition, text = "spooky-author-identification", "obfuscated_description"
+    program = f"import pytest_mlebench as m; print(m.load_competition({competition!r}).{text})"
+    obfuscated = run(sys.executable, "-c", program, cwd=elsewhere, PYTHONPATH=str(site))
+    source = ROOT / "competitions" / competition / "description_obfuscated.md"
+    assert obfuscated == source.read_text() + "\n"
     listing = run(
         sys.executable,
         "-m",
