@@ -7,37 +7,31 @@ it. In a runs folder that both see nothing is copied.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_mlebench._files import write_text
 from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.ledger import SharedAccount
-from pytest_mlebench.host.held_file import hold, is_held
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
-from pytest_mlebench.machines.delivery import LeasedLink, plain, send_attempt, send_tails
+from pytest_mlebench.machines.homecoming import TEND_SECONDS, Homecoming, is_home
 from pytest_mlebench.machines.host_account import (
     Exchange,
     HostAccount,
     answering,
     settle_rest,
 )
-from pytest_mlebench.machines.link import AttemptUnwanted, Link, LinkRefused
+from pytest_mlebench.machines.link import Link
 from pytest_mlebench.machines.posting import Posting, place_name
+from pytest_mlebench.machines.seed_occupation import SeedOccupation, is_occupied
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.process.own_disk import release
 
-TEND_SECONDS = 2.0  # between looks at what a running attempt has more
 REMOVE_SECONDS = 10.0  # for what is just being written to
-_BROUGHT = ".brought"  # in an attempt's folder: the sha256 of the record that came from elsewhere
-_DELIVERED = ".delivered"  # the same of the record that was delivered
 
 
 class HostKeeping:
@@ -51,10 +45,8 @@ class HostKeeping:
         self._run = run
         self._posting = posting
         self._shared = shared
-        self._sent: dict[str, dict[str, int]] = {}  # by attempt: bytes of its growing files
-        self._records: dict[str, str] = {}  # by attempt: the record that was sent last
-        self._tended = 0.0
-        self._occupied: dict[Path, int] = {}  # by seed: held while this worker is at work on it
+        self._homecoming = Homecoming(link, self._name, self.home)
+        self._occupation = SeedOccupation()
         self._beaten = threading.Event()  # by the controller, which is ready to be asked
         link.on_beat = self._beaten.set
         link.on_stop = self._stop
@@ -68,16 +60,11 @@ class HostKeeping:
                 if not keeper.is_kept(attempt.path):
                     keeper.clear(attempt.path)
             return
-        self._occupy(folder)
+        self._occupation.occupy(folder)
         for known in self._link.ask("known", **_item(folder)):
             attempt = folder.attempt(known["number"])
-            if attempt.record.exists():
-                continue
-            attempt.path.mkdir(mode=0o700, exist_ok=True)
-            for file in known["files"]:
-                self._fetch(attempt, file)
-            write_text(attempt.path / _BROUGHT, _sha256(known["record"]))
-            write_text(attempt.record, known["record"])
+            if not attempt.record.exists():
+                self._homecoming.bring(attempt, known)
 
     def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
         """Return the folder of the attempt whose number the controller gives out.
@@ -96,7 +83,8 @@ class HostKeeping:
         self, folder: AttemptFolder, work: Callable[[], None], after_kill: Callable[[], None] | None
     ) -> bool:
         """Let a keeper do the work, and wait for its end; without a grace, do it here."""
-        self._send_record(folder)
+        if not self._shared:
+            self._homecoming.send_record(folder)
         if self._posting.grace <= 0:
             self._do(folder, work)
             return False
@@ -127,12 +115,12 @@ class HostKeeping:
         found = []
         for attempt in self._attempts():
             # another worker may be about to start its keeper, or be grading what that has left
-            kept = keeper.is_kept(attempt.path) or is_held(_occupation(attempt.path.parent))
+            kept = keeper.is_kept(attempt.path) or is_occupied(attempt.path.parent)
             try:
                 record = json.loads(attempt.record.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 if not self._shared:  # a worker was killed while it made or removed it
-                    with self._alone(attempt.path.parent) as alone:
+                    with self._occupation.alone(attempt.path.parent) as alone:
                         if alone and not keeper.is_kept(attempt.path):
                             _remove(attempt.path)
                 continue
@@ -171,11 +159,10 @@ class HostKeeping:
         if self._shared:
             return
         for seed in list(self._run.seeds()):
-            with self._alone(seed.path) as alone:
+            with self._occupation.alone(seed.path) as alone:
                 if alone:
                     self._tidy(seed)
-        while self._occupied:
-            os.close(self._occupied.popitem()[1])
+        self._occupation.leave()
         self._remove_empty()
 
     def home(self, folder: Path) -> str:
@@ -238,53 +225,14 @@ class HostKeeping:
                 keeper.clear(folder.path)
 
     def _tend(self, folder: AttemptFolder) -> None:
-        """Send what a running attempt has more to show, now and then."""
-        now = time.monotonic()
-        if self._shared or now - self._tended < TEND_SECONDS:
-            return
-        self._tended = now
-        name = self._name(folder)
-        with contextlib.suppress(LinkRefused):
-            self._send_record(folder)
-            leased = self._leased(folder, folder.record.read_text(encoding="utf-8"))
-            send_tails(leased, folder.path, self._sent.setdefault(name, {}))
-
-    def _send_record(self, folder: AttemptFolder) -> None:
-        """Send the record of an attempt that is not over yet; what is over comes as a whole."""
-        if self._shared:
-            return
-        name, text = self._name(folder), folder.record.read_text(encoding="utf-8")
-        if self._records.get(name) != text and json.loads(text)["ending"] is None:
-            self._leased(folder, text).ask("record", record=text)
-            self._records[name] = text
+        if not self._shared:
+            self._homecoming.show(folder)
 
     def _deliver(self, attempt: AttemptFolder) -> None:
-        text = attempt.record.read_text(encoding="utf-8")
-        marks = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
-        if any(mark.is_file() and mark.read_text() == _sha256(text) for mark in marks):
-            return
-        settle_rest(attempt.path, self._exchange(self._name(attempt)))
-        record = json.dumps(plain(json.loads(text), self.home(attempt.path)), indent=1) + "\n"
-        try:
-            send_attempt(self._leased(attempt, text), attempt.path, record.encode())
-        except AttemptUnwanted:  # another host has the item, or it is over already
-            if not self._is_here(json.loads(text)):
-                return  # it may be that other one's
-        write_text(attempt.path / _DELIVERED, _sha256(text))
-
-    def _fetch(self, attempt: AttemptFolder, file: str) -> None:
-        path, offset = attempt.path / file, 0
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with path.open("wb") as out:
-            while data := self._link.ask(
-                "file", name=self._name(attempt), file=file, offset=offset
-            ):
-                out.write(data)
-                offset += len(data)
-
-    def _leased(self, attempt: AttemptFolder, record: str) -> LeasedLink:
-        """Return a link for questions about an attempt, under the lease that its record has."""
-        return LeasedLink(self._link, self._name(attempt), json.loads(record).get("lease"))
+        if self._homecoming.is_due(attempt):
+            settle_rest(attempt.path, self._exchange(self._name(attempt)))
+            record = json.loads(attempt.record.read_text(encoding="utf-8"))
+            self._homecoming.deliver(attempt, is_ours=self._is_here(record))
 
     def _renew_always(self) -> None:
         """Ask for more time whenever the controller shows that it is there; in a thread."""
@@ -338,47 +286,16 @@ class HostKeeping:
     def _name(self, attempt: AttemptFolder) -> str:
         return attempt.path.relative_to(self._run.path).as_posix()
 
-    def _occupy(self, seed: SeedFolder) -> None:
-        """Make a seed's folder, which no other worker on this machine touches until ``tidy``."""
-        while seed.path not in self._occupied:
-            # another may just remove it, being empty: then it is neither made nor there
-            with contextlib.suppress(FileNotFoundError, FileExistsError):
-                if seed.path.is_file():
-                    raise NotADirectoryError(f"{seed.path} is a file")
-                seed.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-                # one whose connection is lost may have it, and ends within its silence
-                held = hold(_occupation(seed.path), wait=True)
-                if held is not None:
-                    self._occupied[seed.path] = held
-
-    @contextlib.contextmanager
-    def _alone(self, seed: Path) -> Iterator[bool]:
-        """Tell for a block whether no other worker on this machine touches a seed's folder."""
-        held = None
-        if seed not in self._occupied:
-            with contextlib.suppress(OSError):  # another has just removed it
-                held = hold(_occupation(seed), wait=False)
-        try:
-            yield held is not None or seed in self._occupied
-        finally:
-            if held is not None:
-                os.close(held)
-
     def _tidy(self, seed: SeedFolder) -> None:
         self.deliver(seed)
         for attempt in seed.attempts():
-            done = (attempt.path / _DELIVERED, attempt.path / _BROUGHT)
-            if any(path.exists() for path in done) and not keeper.is_kept(attempt.path):
+            if is_home(attempt) and not keeper.is_kept(attempt.path):
                 _remove(attempt.path)
 
     def _remove_empty(self) -> None:
         """Remove the folders of a run in which nothing is left, and then its own."""
         for seed in list(self._run.seeds()):
-            with self._alone(seed.path) as alone, contextlib.suppress(OSError):
-                if alone and seed.path not in self._occupied and not seed.attempts():
-                    seed.lock.unlink(missing_ok=True)
-                    _occupation(seed.path).unlink(missing_ok=True)
-                    seed.path.rmdir()
+            self._occupation.remove_empty(seed)
         folders: list[Path] = []
         with contextlib.suppress(OSError):  # another has just removed it
             folders = list(self._run.path.iterdir())
@@ -395,11 +312,6 @@ def sees(run: Path, token: str) -> bool:
         return False
 
 
-def _occupation(seed: Path) -> Path:
-    """Return what the worker holds that is at work on a competition and seed."""
-    return seed / ".busy"
-
-
 def _remove(folder: Path) -> None:
     """Remove the folder of an attempt; its last processes may be ending, and write to it still."""
     deadline = time.monotonic() + REMOVE_SECONDS
@@ -414,7 +326,3 @@ def _remove(folder: Path) -> None:
 def _item(folder: SeedFolder) -> dict[str, Any]:
     seed = int(folder.path.name.removeprefix("seed"))
     return {"competition": folder.path.parent.name, "seed": seed}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

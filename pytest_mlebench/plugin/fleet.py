@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,31 +19,23 @@ from pytest_mlebench.machines.link import BEAT, tell
 from pytest_mlebench.machines.posting import KEY, Posting
 from pytest_mlebench.machines.slurm import wait_for_end
 from pytest_mlebench.machines.slurm_jobs import SlurmJobs
-from pytest_mlebench.machines.ssh import at_once, disk_note, disk_problems, look_at, own_versions
 from pytest_mlebench.plugin.allocations import Allocations
-from pytest_mlebench.plugin.checks import distinct_limits
 from pytest_mlebench.plugin.custody import Custody
 from pytest_mlebench.plugin.distribution import LOSSES, Distribution
 from pytest_mlebench.plugin.host_desk import HostDesk
 from pytest_mlebench.plugin.host_disclosure import HostDisclosure
 from pytest_mlebench.plugin.host_images import HostImages
-from pytest_mlebench.plugin.host_packages import (
-    packed_agent,
-    packed_competitions,
-    run_token,
-    secrets_of,
-    worker_arguments,
-)
+from pytest_mlebench.plugin.host_looks import HostLooks
+from pytest_mlebench.plugin.host_packages import HostPackages, run_token, worker_arguments
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import MleSession
 from pytest_mlebench.plugin.settings import WORKER_KEY
+from pytest_mlebench.plugin.worker_endings import WorkerEndings
 from pytest_mlebench.reports.results import ItemKey
 
 if TYPE_CHECKING:
     from pytest_mlebench.machines.participants import FleetMembership, Slot
 
-STOP_SECONDS = 60.0  # for the machines to say that everything there has ended
-STOP_POLL_SECONDS = 0.5
 BEATS = 6  # within a grace or a keepalive, at least
 LONGEST_BEAT = 10.0  # seconds
 RECONNECTIONS = 50  # of an attempt that goes on without us, before something else must be wrong
@@ -58,22 +48,19 @@ class Fleet(Distribution):
     def __init__(self, session: MleSession, log: ResultsLog, machines: Machines) -> None:
         super().__init__(session, log)
         self.machines = machines
-        self._agent = packed_agent(session)
-        self._competitions = packed_competitions(session)
+        self._packages = HostPackages(session)
         self._disclosure = HostDisclosure(log)
-        self._reachable: set[str] = set()
         self._desk: HostDesk | None = None  # from here on there once the run's folder is
         self._members: FleetMembership | None = None
         self._token = ""
         self._prepared: dict[str, set[str]] = {}  # competitions, by machine
-        self._digests: dict[str, str] = {}  # of images, by machine
         self._images = HostImages(session, machines.keepalive)
         self._spool: ImageSpool | None = None
         self._jobs: SlurmJobs | None = None
         self._allocations = Allocations(session)
+        self._looks = HostLooks(session, machines, self._allocations)
         self._workers: list[Any] = []
-        self._ended: set[Any] = set()
-        self._change = threading.Condition()
+        self._endings = WorkerEndings()
         self._over = threading.Event()
 
     @pytest.hookimpl(tryfirst=True)
@@ -82,7 +69,12 @@ class Fleet(Distribution):
         super().pytest_sessionstart(session)
         if self._elastic is not None:
             try:
-                self._look_at_machines()
+                self._looks.take()
+                self._allocations.disclose(self._pools)
+                reachable = self._looks.reachable
+                there = (each for each in self.machines.machines if each.name in reachable)
+                self.session.image = self._images.find(there)
+                self._looks.disclose_disks()
             except ConfigError as error:
                 raise pytest.UsageError(str(error)) from None
             self._internals.replace_node_manager(self._begin)
@@ -111,11 +103,8 @@ class Fleet(Distribution):
         self._members.end()
         super().pytest_keyboard_interrupt()
         there = [node for node in self._workers if node.mle_slot.worker is node]
-        self._wait_for_end(there)
-        if self._jobs is not None:
-            self._jobs.end()
-        ended = {node.mle_slot.machine.name for node in there if node in self._ended}
-        silent = {node.mle_slot.machine.name for node in there} - ended
+        ended, silent = self._endings.wait(there)
+        self._end_jobs()
         silent |= {place.partition("#")[0] for place in self._custody.absent_machines()}
         silent -= {machine.name for machine in self._pools}  # their allocations are cancelled
         if ended:
@@ -125,26 +114,20 @@ class Fleet(Distribution):
             names = ", ".join(sorted(silent))
             self.say(f"{names} could not be told: attempts there end themselves within {grace}")
 
-    def _wait_for_end(self, workers: list[Any]) -> None:
-        """Wait until all workers have said that they have ended, or cannot say it any more."""
-        deadline = time.monotonic() + STOP_SECONDS
-        with self._change:
-            while time.monotonic() < deadline:
-                if all(node in self._ended or node.channel.isclosed() for node in workers):
-                    return
-                self._change.wait(STOP_POLL_SECONDS)
-
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Stop connecting and beating, and take back what Slurm was asked for."""
         self._over.set()
         if self._members is not None:
             self._members.end()
-            if self._pools and self._jobs is not None:
-                self._jobs.end()
+            self._end_jobs()
         if self._spool is not None:
             self._spool.remove()
         super().pytest_unconfigure()
+
+    def _end_jobs(self) -> None:
+        if self._pools and self._jobs is not None:
+            self._jobs.end()
 
     def say(self, text: str) -> None:
         """Print a line about the machines."""
@@ -204,7 +187,7 @@ class Fleet(Distribution):
             "greet": self._greet,
             "refuse": self._refuse,
             "prepared": self._note_prepared,
-            "ended": self._note_end,
+            "ended": self._endings.note,
         }
         image = {} if self._spool is None else self._spool.answers()
         return {**super().answers(), **desk, **image, **own}
@@ -224,36 +207,6 @@ class Fleet(Distribution):
         if self._desk is None:
             raise RuntimeError("the run is not open")
         return self._desk.custody
-
-    def _look_at_machines(self) -> None:
-        versions = own_versions()
-        looks = at_once(
-            self.machines.machines,
-            lambda machine: look_at(machine, self.machines.keepalive, versions),
-        )
-        looks = [
-            replace(
-                each,
-                problems=(
-                    *each.problems,
-                    *self._allocations.problems(each),
-                    *disk_problems(each),
-                ),
-            )
-            for each in looks
-        ]
-        problems = [f"{each.machine}: {text}" for each in looks for text in each.problems]
-        self._reachable = {each.machine.name for each in looks if not each.problems}
-        if problems and (self.session.settings.hosts_missing == "fail" or not self._reachable):
-            count = len(looks) - len(self._reachable)
-            head = f"{self.machines.path}: {count} of {len(looks)} hosts cannot take part:"
-            raise pytest.UsageError("\n  ".join((head, *problems)))
-        self.session.notes += [f"host {problem}" for problem in problems]
-        self._allocations.disclose(self._pools)
-        there = (each for each in self.machines.machines if each.name in self._reachable)
-        self.session.image = self._images.find(there)
-        wanted = max(limits.disk_bytes for limits in distinct_limits(self.session))
-        self.session.notes += [note for each in looks if (note := disk_note(each, wanted))]
 
     def _end_spent(self) -> None:
         """Let workers end whose allocations are too old for every item that is left."""
@@ -281,12 +234,11 @@ class Fleet(Distribution):
         # a name that no other run has
         self._jobs = SlurmJobs(f"mlebench-{self._token[:16]}", self.machines.keepalive)
         self._spool = self._images.spool()
-        packages = [each for each in (self._agent, self._competitions) if each is not None]
         large_files = LargeFiles(self.machines.keepalive)
         self._desk = HostDesk(
             settings.run,
             custody,
-            packages,
+            self._packages.all(),
             self._item_of,
             self._given_to,
             large_files,
@@ -308,10 +260,12 @@ class Fleet(Distribution):
         threading.Thread(target=self._beat, name="mlebench-beat", daemon=True).start()
         warn = settings.hosts_missing == "warn"
         # who waits in the queue of Slurm is not waited for
-        expected = self._reachable - {each.name for each in self._pools}
+        expected = self._looks.reachable - {each.name for each in self._pools}
         self._lose_ended_jobs()
         workers = self._members.begin(manager, putevent, expected, warn=warn)
-        self._refuse_different_images(manager)
+        if (difference := self._images.difference()) is not None:
+            manager.teardown_nodes()
+            raise pytest.UsageError(difference)
         return workers
 
     def _lose_ended_jobs(self) -> None:
@@ -321,31 +275,13 @@ class Fleet(Distribution):
             if mark:
                 self._lose_job(place, job)
 
-    def _refuse_different_images(self, manager: Any) -> None:
-        """Refuse hosts that have found different images where none is sent to them."""
-        if len(set(self._digests.values())) > 1:
-            manager.teardown_nodes()
-            found = "; ".join(f"{name} has {image}" for name, image in self._digests.items())
-            raise pytest.UsageError(
-                f"the hosts have different images of agent {self.session.shown_agent!r} "
-                f"({found}): pull or load the same one everywhere"
-            )
-
     def _posting(self, slot: Slot) -> Posting:
-        agent, settings = self.session.agent, self.session.settings
-        return Posting(
+        return self._packages.posting(
             machine=slot.machine.name,
             job=slot.job,
-            run=str(settings.run_path.absolute()),
             token=self._token,
-            grace=settings.grace,
             silence=self.machines.keepalive,
-            agent=self._agent.parcel,
-            competitions=None if self._competitions is None else self._competitions.parcel,
-            image=self.session.image,
-            identity=dict(self.session.identity(agent).facts),
             session_usd=self._session_usd,
-            secrets=secrets_of(agent),
         )
 
     def _beat(self) -> None:
@@ -396,7 +332,7 @@ class Fleet(Distribution):
         self._prepared[node.machine] = set(facts["prepared"])
         self._allocations.note(node, facts["seconds_left"])
         if facts["image"] is not None:
-            self._digests[node.machine] = facts["image"]
+            self._images.note(node.machine, facts["image"])
         self._members.soon(partial(self._members.greet, node, facts["slots"]))
         self._members.soon(partial(self._disclosure.greet, node.mle_slot.machine.name, facts))
         self._members.soon(partial(self._count_losses, lost))
@@ -411,8 +347,3 @@ class Fleet(Distribution):
     def _note_prepared(self, node: Any, competitions: list[str]) -> None:
         """Take note of data that a machine has prepared since it came."""
         self._prepared.setdefault(node.machine, set()).update(competitions)
-
-    def _note_end(self, node: Any) -> None:
-        with self._change:
-            self._ended.add(node)
-            self._change.notify_all()

@@ -32,6 +32,7 @@ class HostImages:
         self._session = session
         self._keepalive = keepalive
         self._is_here = False
+        self._found: dict[str, str] = {}  # images, by machine
 
     def find(self, hosts: Iterable[Machine]) -> ImageIdentity | None:
         """Return the image that all hosts are to have; None where agents have none."""
@@ -56,6 +57,20 @@ class HostImages:
         if not self._is_here or not isinstance(sandbox, Imaging):
             return ImageSpool(path, None)
         return ImageSpool(path, partial(sandbox.save_image, agent))
+
+    def note(self, machine: str, image: str) -> None:
+        """Take note which image a machine has found."""
+        self._found[machine] = image
+
+    def difference(self) -> str | None:
+        """Return what is wrong if machines have found different images, and none was sent."""
+        if len(set(self._found.values())) <= 1:
+            return None
+        found = "; ".join(f"{name} has {image}" for name, image in self._found.items())
+        return (
+            f"the hosts have different images of agent {self._session.shown_agent!r} "
+            f"({found}): pull or load the same one everywhere"
+        )
 
     def _ask(self, hosts: Iterable[Machine], image: str, problem: ConfigError) -> ImageIdentity:
         for host in hosts:

@@ -13,7 +13,41 @@ from pytest_mlebench._references import referenced_names
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.machines.packing import Package, pack_agent, pack_competitions
+from pytest_mlebench.machines.posting import Posting
 from pytest_mlebench.plugin.session import MleSession
+
+
+class HostPackages:
+    """What travels to the hosts of a session, packed once."""
+
+    def __init__(self, session: MleSession) -> None:
+        self._session = session
+        self._agent = packed_agent(session)
+        self._competitions = packed_competitions(session)
+
+    def all(self) -> list[Package]:
+        """Return what hosts may fetch."""
+        return [each for each in (self._agent, self._competitions) if each is not None]
+
+    def posting(
+        self, machine: str, job: str | None, token: str, silence: float, session_usd: float | None
+    ) -> Posting:
+        """Return what a worker is told that is on a machine, or in an allocation of it."""
+        agent, settings = self._session.agent, self._session.settings
+        return Posting(
+            machine=machine,
+            job=job,
+            run=str(settings.run_path.absolute()),
+            token=token,
+            grace=settings.grace,
+            silence=silence,
+            agent=self._agent.parcel,
+            competitions=None if self._competitions is None else self._competitions.parcel,
+            image=self._session.image,
+            identity=dict(self._session.identity(agent).facts),
+            session_usd=session_usd,
+            secrets=secrets_of(agent),
+        )
 
 
 def packed_agent(session: MleSession) -> Package:
