@@ -8,14 +8,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pytest_mlebench.preparing.csv_text import Block, Column, NotProven, Style, Texts
+from pytest_mlebench.preparing.csv_text import (
+    Block,
+    Column,
+    NotProven,
+    Style,
+    Texts,
+    plain_text,
+)
 from pytest_mlebench.preparing.number_text import Array
 
 BLOCK_CELLS, MIN_BLOCK_ROWS = 20_000, 1_000
+NAN: Any = np.nan  # what is missing is nearly always this very object
 
 
-def blocks_of(table: pd.DataFrame, style: Style, *, index: bool = False) -> list[Block]:
-    """Return the rows of a table in the form that ``rows_text`` takes, or raise NotProven."""
+def blocks_of(
+    table: pd.DataFrame, style: Style, *, index: bool = False, shared: bool = False
+) -> list[Block]:
+    """Return the rows of a table in the form that ``rows_text`` takes, or raise NotProven.
+
+    Texts are written at once, unless the work is to be *shared* with other processes.
+    """
     if not table.shape[1]:
         raise NotProven
     columns = [_values(table.iloc[:, number], style) for number in range(table.shape[1])]
@@ -23,7 +36,23 @@ def blocks_of(table: pd.DataFrame, style: Style, *, index: bool = False) -> list
         columns.insert(0, _index(table.index))
     step = max(MIN_BLOCK_ROWS, BLOCK_CELLS // len(columns))
     starts = range(0, len(table), step)
-    return [[_column(each[start : start + step], style) for each in columns] for start in starts]
+    at_once = not shared and any(each.dtype == object for each in columns)
+    blocks: list[Block] = []
+    for start in starts:
+        part = [each[start : start + step] for each in columns]
+        text = _at_once(part, style) if at_once else None
+        at_once = text is not None  # where one text needs quotes, others will
+        blocks.append([_column(each, style) for each in part] if text is None else text)
+    return blocks
+
+
+def _at_once(columns: list[Array], style: Style) -> bytes | None:
+    """Return the text of some rows, or none if a text needs quotes of its own."""
+    lists = [each.tolist() if each.dtype == object else each for each in columns]
+    try:
+        return plain_text(lists, style)
+    except TypeError:
+        return plain_text([_as_texts(each, style) for each in lists], style)
 
 
 def _index(index: pd.Index[Any]) -> Array:
@@ -59,7 +88,18 @@ def _column(cells: Array, style: Style) -> Column:
     try:
         return Texts.of(objects)
     except TypeError:
-        return Texts.of(_missing_too(objects) if style.is_quoted else _others_too(objects))
+        return Texts.of(_texts(objects, style))
+
+
+def _as_texts(cells: Array | list[Any], style: Style) -> Array | list[str]:
+    """Return numbers as they are, and a list with what is no text in it as text."""
+    if not isinstance(cells, list) or set(map(type, cells)) == {str}:
+        return cells
+    return _texts(cells, style)
+
+
+def _texts(cells: list[Any], style: Style) -> list[str]:
+    return _missing_too(cells) if style.is_quoted else _others_too(cells)
 
 
 def _missing_too(cells: list[Any]) -> list[str]:
@@ -73,6 +113,8 @@ def _others_too(cells: list[Any]) -> list[str]:
     return [
         cell
         if type(cell) is str
+        else ""
+        if cell is NAN
         else words[cell]
         if type(cell) is bool
         else str(cell)

@@ -32,8 +32,9 @@ def csv_parts(table: pd.DataFrame, options: Options) -> Iterator[bytes]:
     yield by_pandas(table.iloc[:0], options)
     step = PART_CHUNKS * max(1, CHUNK_CELLS // max(1, table.shape[1]))
     parts = (table.iloc[start : start + step] for start in range(0, len(table), step))
-    with Crew(None if _work(table, options) >= MIN_SHARED_CELLS else 1) as crew:
-        yield from crew.map(_call(part, options) for part in parts)
+    shared = _work(table, options) >= MIN_SHARED_CELLS
+    with Crew(None if shared else 1) as crew:
+        yield from crew.map(_call(part, options, shared=shared) for part in parts)
 
 
 def table_text(table: pd.DataFrame, options: Options) -> bytes:
@@ -58,11 +59,12 @@ def _work(table: pd.DataFrame, options: Options) -> int:
     return len(table) * int((table.dtypes == np.float64).sum())
 
 
-def _call(table: pd.DataFrame, options: Options) -> partial[bytes]:
+def _call(table: pd.DataFrame, options: Options, *, shared: bool = False) -> partial[bytes]:
     """Return the call that gives the text of some rows: the fast one, or that of pandas."""
     try:
         style = _style(options)
-        return partial(rows_text, blocks_of(table, style, index=options["index"]), style)
+        blocks = blocks_of(table, style, index=options["index"], shared=shared)
+        return partial(rows_text, blocks, style)
     except NotProven:
         return partial(by_pandas, table, {**options, "header": False})
 

@@ -11,6 +11,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,8 @@ class Texts:
 
 
 Column = Array | Texts
-Block = list[Column]  # some rows: what is made of them fits into the caches of a processor
+# Some rows: what is made of them fits into the caches of a processor. Bytes are their text already.
+Block = list[Column] | bytes
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,42 @@ class Style:
 
 def rows_text(blocks: Sequence[Block], style: Style) -> bytes:
     """Return the rows with a line feed after each."""
-    return b"".join([_block_text(block, style) for block in blocks])
+    return b"".join(
+        [block if isinstance(block, bytes) else _block_text(block, style) for block in blocks]
+    )
 
 
-def _block_text(columns: Block, style: Style) -> bytes:
+def plain_text(columns: Sequence[Array | list[str]], style: Style) -> bytes | None:
+    """Return rows, joined at once, unless a text in them needs quotes of its own.
+
+    Whether one does is seen when all are joined: then there are more commas, line ends or quotes
+    than we have put there. *columns* are numbers or texts; raise TypeError if a text is none.
+    """
+    groups = list(_groups(columns))
+    quotes = ['"' if style.is_quoted and isinstance(group[0], list) else "" for group in groups]
+    pieces = [group[0] if isinstance(group[0], list) else _cells(group, style) for group in groups]
+    rows, width = len(pieces[0]), 2 * len(pieces)
+    flat = [""] * (rows * width)
+    follows = [*(style.sep + quote for quote in quotes[1:]), "\n" + quotes[0]]
+    for place, piece in enumerate(pieces):
+        flat[2 * place :: width] = piece
+        flat[2 * place + 1 :: width] = [quotes[place] + follows[place]] * rows
+    joined = quotes[0] + "".join(flat)
+    text = (joined[:-1] if quotes[0] else joined).encode()
+    marks = 2 * sum(map(bool, quotes))
+    expected = {style.sep: len(columns) - 1, "\n": 1, QUOTE: marks, BETWEEN: 0}
+    if any(_count(text, each) != rows * times for each, times in expected.items()):
+        return None
+    is_empty = len(columns) == 1 and (text.startswith(b"\n") or b"\n\n" in text)
+    return None if is_empty else text
+
+
+def _count(text: bytes, character: str) -> int:
+    code = character.encode()
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == code[0])) if code in text else 0
+
+
+def _block_text(columns: Sequence[Column], style: Style) -> bytes:
     groups = list(_groups(columns))
     missing = EMPTY if len(columns) == 1 else b""
     if len(groups) == 1 and (rows := _number_rows(groups[0], style, missing)) is not None:
@@ -101,12 +135,12 @@ def _block_text(columns: Block, style: Style) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-def _groups(columns: Block) -> Iterator[list[Column]]:
+def _groups(columns: Sequence[Any]) -> Iterator[list[Any]]:
     """Yield neighbours that can be written together: whole numbers, booleans, or doubles."""
 
-    def kind(numbered: tuple[int, Column]) -> object:
+    def kind(numbered: tuple[int, Any]) -> object:
         number, column = numbered
-        if isinstance(column, Texts):
+        if isinstance(column, Texts | list):
             return number  # alone
         return "i" if column.dtype.kind == "u" and column.itemsize < 8 else column.dtype.kind
 

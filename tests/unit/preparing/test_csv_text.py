@@ -278,3 +278,23 @@ def test_large_tables_are_written_by_several_processes_in_order(
 def test_processes_that_help_writing_do_without_pandas() -> None:
     code = "import sys, pytest_mlebench.preparing.csv_text; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("options", OPTIONS[:4])
+def test_texts_that_need_no_quotes_are_joined_at_once(options: dict[str, Any]) -> None:
+    table = pd.DataFrame({"a": ["x y", "", "ü"], "n": [1, 2, 3], "b": ["\r", "z", "🙂"]})
+    blocks = blocks_of(table, Style(**options))
+    assert blocks == [pandas_text(table, options)]
+    assert not isinstance(blocks_of(table, Style(**options), shared=True)[0], bytes)
+
+
+@pytest.mark.parametrize("text", [",", '"', "\n", ""])
+@pytest.mark.parametrize("options", [{}, {"quoting": csv.QUOTE_NONNUMERIC}])
+def test_one_text_that_needs_quotes_is_found_among_all(
+    text: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_columns, "BLOCK_CELLS", 2)
+    monkeypatch.setattr(csv_columns, "MIN_BLOCK_ROWS", 2)
+    table = pd.DataFrame({"a": ["b", "c", "d", text, "e", "f"]}, dtype=object)
+    style = Style(**options)
+    assert rows_text(blocks_of(table, style), style) == pandas_text(table, options)
