@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -41,14 +42,22 @@ class _Facts:
 
 
 def audit_claim(
-    attempts: list[AttemptFiles], audit: Audit | None, manifest: Manifest, jobs: int = 1
+    attempts: list[AttemptFiles],
+    audit: Audit | None,
+    manifest: Manifest,
+    jobs: int = 1,
+    finished: Callable[[AttemptFiles], object] = lambda attempt: None,
 ) -> Claim:
-    """Compare the facts that are claimed of every attempt with those that are found now."""
+    """Compare the facts that are claimed of every attempt with those that are found now.
+
+    Whatever is *finished* with an attempt is so beside the search in others.
+    """
+    copies = twins(attempts)
     try:
-        facts = facts_of(attempts, jobs)
+        facts = facts_of(attempts, jobs, finished)
     except BrokenProcessPool:
         return Claim("audit", "unchecked", "the process that looked for facts was killed")
-    for number, copy in twins(attempts).items():
+    for number, copy in copies.items():
         facts[number] = replace(facts[number], findings=(*facts[number].findings, copy))
     if audit is None:
         worst = [f.what for found in facts for f in found.findings if f.level == "violation"]
@@ -62,15 +71,21 @@ def audit_claim(
     return _claim(done, audit)
 
 
-def facts_of(attempts: list[AttemptFiles], jobs: int) -> list[_Facts]:
+def facts_of(
+    attempts: list[AttemptFiles],
+    jobs: int,
+    finished: Callable[[AttemptFiles], object] = lambda attempt: None,
+) -> list[_Facts]:
     """Return the facts of all; a process takes a competition at a time, and reads its ids once."""
     groups: dict[str, list[int]] = {}
     for number, attempt in enumerate(attempts):
         groups.setdefault(attempt.result.competition, []).append(number)
     tasks = [[attempts[number] for number in numbers] for numbers in groups.values()]
-    found = dict(
-        zip(chain(*groups.values()), chain(*in_processes(_facts_of_all, tasks, jobs)), strict=True)
-    )
+    facts = chain.from_iterable(in_processes(_facts_of_all, tasks, jobs))
+    found = {}
+    for number, each in zip(chain(*groups.values()), facts, strict=True):
+        found[number] = each
+        finished(attempts[number])
     return [found[number] for number in range(len(attempts))]
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import stat
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_mlebench._files import sha256
 from pytest_mlebench.archives.entries import ArchiveEntry, check_entries
 from pytest_mlebench.archives.unzip import Unpacking, checked_members
+from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.audit_claim import audit_claim
 from pytest_mlebench.audit.audit_run import files_of
 from pytest_mlebench.audit.bundle import (
@@ -173,7 +176,15 @@ def _of_run(request: Request, folder: Path, manifest: Manifest, sums: Sums) -> I
         replace(attempt, known_sum=known.get(str(attempt.folder.submission)))
         for attempt in files_of(found.results, request.registry, request.store)
     ]
-    yield audit_claim(attempts, found.audit, manifest, request.jobs)
+    finished = partial(remove_unpacked, folder)
+    yield audit_claim(attempts, found.audit, manifest, request.jobs, finished)
+
+
+def remove_unpacked(folder: Path, attempt: AttemptFiles) -> None:
+    """Remove what was unpacked of an attempt: a slow disk does so while others are looked at."""
+    path = attempt.folder.path.resolve()
+    if path.is_relative_to(folder.resolve() / RUN):  # whatever a hostile bundle says of the place
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _signature(request: Request, folder: Path) -> Claim:

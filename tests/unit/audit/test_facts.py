@@ -85,8 +85,10 @@ def test_facts_come_in_the_order_of_the_attempts(run: GradedRun) -> None:
     first, second = _attempts(run)
     other = replace(second, result=replace(second.result, competition="other"))
     listed = [first, other, second]
-    found = facts_of(listed, jobs=2)
+    finished: list[AttemptFiles] = []
+    found = facts_of(listed, 2, finished.append)
     assert [each.digest for each in found] == [each.digest for each in listed]
+    assert {each.digest for each in finished} == {each.digest for each in listed}
 
 
 def test_what_was_said_to_models_is_read_too(attempt: AttemptFiles) -> None:

@@ -18,11 +18,13 @@ from command_line import cli, complaint
 
 from pytest_mlebench.archives import entries
 from pytest_mlebench.audit import verify
+from pytest_mlebench.audit.attempt_files import AttemptFiles
 from pytest_mlebench.audit.bundle import MANIFEST, write_bundle
 from pytest_mlebench.audit.claims import Claim, exit_status
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import AttemptFolder
+from pytest_mlebench.reports.report import Report
 from pytest_mlebench.sandbox.kept_files import sums_of
 
 RECORD = "run/tiny/seed1/attempt1/record.json"
@@ -94,6 +96,17 @@ def test_files_that_are_unpacked_side_by_side_are_judged_as_others_are(
         bundle, tmp_path / "t.zip", lambda files: files.update({SUBMISSIONS[1]: b"id,y\n1,2\n"})
     )
     assert {"kept files", "tiny seed 1"} <= _failed(run.verify(changed, jobs=2)).keys()
+
+
+def test_only_what_was_unpacked_is_removed(run: GradedRun, tmp_path: Path) -> None:
+    (result, *_) = Report.from_run(run.path, run.registry).results
+    inside, outside = tmp_path / "bundle" / "run" / "a", tmp_path / "a"
+    for path in (inside, outside):
+        path.mkdir(parents=True)
+    for path in (inside, outside, inside.parent / ".." / ".." / "a"):
+        verify.remove_unpacked(tmp_path / "bundle", AttemptFiles(result, AttemptFolder(path)))
+    assert not inside.exists()
+    assert outside.is_dir()
 
 
 def test_a_changed_file_without_its_sum_is_named(
