@@ -5,8 +5,8 @@
 Hosts are namespaces of this machine with an sshd each (scripts/hosts; needs root). Faults: a
 worker, a keeper, a connection or the session itself is killed, a host is switched off and on, its
 cable is cut and mended. With --slurm attempts run in allocations of a Slurm of this machine
-(scripts/slurm): a worker is killed, an allocation is cancelled or preempted, the session is killed;
-an attempt that loses its allocation is repeated.
+(scripts/slurm): a worker, a keeper, a connection, the holder of an allocation or the session is
+killed, an allocation is cancelled or preempted; an attempt that loses its allocation is repeated.
 
 A session that ends or is killed is resumed until all is done. Meanwhile all processes of all hosts
 are looked at for an item that runs twice at the same time. The exit status is 0 only if nothing was

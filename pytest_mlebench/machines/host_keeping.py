@@ -18,7 +18,7 @@ from pytest_mlebench.errors import InfrastructureError
 from pytest_mlebench.gateway.ledger import SharedAccount
 from pytest_mlebench.layout import AttemptFolder, RunFolder, SeedFolder
 from pytest_mlebench.machines import keeper
-from pytest_mlebench.machines.homecoming import TEND_SECONDS, Homecoming, is_home
+from pytest_mlebench.machines.homecoming import Homecoming, is_home
 from pytest_mlebench.machines.host_account import (
     Exchange,
     HostAccount,
@@ -82,12 +82,9 @@ class HostKeeping:
     def hold(
         self, folder: AttemptFolder, work: Callable[[], None], after_kill: Callable[[], None] | None
     ) -> bool:
-        """Let a keeper do the work, and wait for its end; without a grace, do it here."""
+        """Let a keeper do the work, and wait for its end."""
         if not self._shared:
             self._homecoming.send_record(folder)
-        if self._posting.grace <= 0:
-            self._do(folder, work)
-            return False
         keeper.start_keeper(
             folder.path,
             work,
@@ -192,24 +189,6 @@ class HostKeeping:
             yield
         if not keeper.is_kept(folder.path):
             settle_rest(folder.path, exchange)
-
-    def _do(self, folder: AttemptFolder, work: Callable[[], None]) -> None:
-        """Do the work, and show meanwhile what it does."""
-        over = threading.Event()
-
-        def show() -> None:
-            while not over.wait(TEND_SECONDS):
-                with contextlib.suppress(InfrastructureError, OSError):
-                    self._tend(folder)
-
-        thread = threading.Thread(target=show, name="mlebench-show", daemon=True)
-        thread.start()
-        try:
-            with self._accounted(folder):
-                work()
-        finally:
-            over.set()
-            thread.join()
 
     def _wait(self, folder: AttemptFolder) -> None:
         stopping = self._link

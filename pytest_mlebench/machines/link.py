@@ -20,6 +20,7 @@ from typing import Any
 from pytest_mlebench.errors import InfrastructureError
 
 ANSWER, REFUSAL, UNWANTED, BEAT, STOP = "answer", "refusal", "unwanted", "beat", "stop"
+WATCH_SECONDS = 1.0  # between looks for a silence
 _END = "end of the channel"
 _LOST = "the connection to the controller is lost"
 
@@ -115,10 +116,17 @@ class Link:
             os._exit(1)  # at once: whoever comes next on this machine wants our locks
 
     def _watch(self) -> None:
+        """Look for a silence of the controller; while this process is held up, nobody listens."""
+        silent, heard, looked_at = 0.0, self._heard, _now()
         while not self._closed:
-            time.sleep(1)
-            if _now() - self._heard > (self._silence or 0):
+            time.sleep(WATCH_SECONDS)
+            now = _now()
+            listened = min(now - looked_at, 2 * WATCH_SECONDS)
+            silent = silent + listened if self._heard == heard else 0.0
+            heard, looked_at = self._heard, now
+            if silent > (self._silence or 0):
                 self._lose()
+                return
 
 
 def answer_questions(

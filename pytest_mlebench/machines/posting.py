@@ -32,7 +32,7 @@ class Posting:
     job: str | None  # the allocation of Slurm that the worker is in, if it is in one of ours
     run: str  # the run's folder on the controller, which may be shared
     token: str  # in the run's folder there: whoever finds it shares the folder
-    grace: float  # seconds that an attempt outlives its connection; 0: it does not
+    grace: float  # seconds that an attempt outlives its connection
     silence: float  # seconds without a heartbeat, after which the controller is gone
     agent: Parcel
     competitions: Parcel | None  # of one's own, if the session has any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -45,7 +46,14 @@ class SlurmNodes:
 
     def faults(self) -> dict[str, Callable[[str], bool]]:
         """Return what may happen to allocations, by name."""
-        return {"worker": self._kill_worker, "scancel": self._scancel, "preemption": self._preempt}
+        return {
+            "worker": lambda name: self._kill(name, "worker"),
+            "keeper": lambda name: self._kill(name, "keeper"),
+            "connection": lambda name: self._kill(name, "connection"),
+            "holder": lambda name: self._kill(name, "holder"),
+            "scancel": self._scancel,
+            "preemption": self._preempt,
+        }
 
     def pids(self, name: str) -> list[int]:
         """Return the processes of our jobs on a node."""
@@ -81,11 +89,12 @@ class SlurmNodes:
         done = subprocess.run(["srun", *words], capture_output=True, timeout=240, check=False)
         return done.returncode == 0
 
-    def _kill_worker(self, name: str) -> bool:
-        workers = [pid for pid in self.pids(name) if _is_worker(pid)]
-        if workers:
-            os.kill(self._random.choice(workers), signal.SIGKILL)
-        return bool(workers)
+    def _kill(self, name: str, kind: str) -> bool:
+        found = [pid for pid in self.pids(name) if _kind_of(pid) == kind]
+        if found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._random.choice(found), signal.SIGKILL)
+        return bool(found)
 
 
 def _all() -> list[int]:
@@ -99,5 +108,17 @@ def _read(pid: int, file: str) -> list[str]:
         return []
 
 
-def _is_worker(pid: int) -> bool:
-    return any("sys.stdin.readline" in word for word in _read(pid, "cmdline"))
+def _kind_of(pid: int) -> str | None:
+    """Return what a process of a job is to us, if it is anything."""
+    words = _read(pid, "cmdline")
+    if "pytest_mlebench.machines.allocation_holder" in words:
+        return "holder"
+    if "pytest_mlebench.machines.allocation_entry" in words:
+        return "connection"
+    if not any("sys.stdin.readline" in word for word in words):
+        return None
+    try:
+        keeps = Path(f"/proc/{pid}/fd/1").readlink().name == ".keeper.log"
+    except OSError:
+        return None
+    return "keeper" if keeps else "worker"
