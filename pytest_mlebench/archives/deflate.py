@@ -10,11 +10,13 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from types import ModuleType
 from typing import TypeVar
 
 from pytest_mlebench.host.hardware import host_cpus
+from pytest_mlebench.host.shared_cpus import further_cpus
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,9 +49,10 @@ def deflated(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Yield what a function makes of each item, in their order; a few are made ahead."""
-    workers = min(host_cpus(), MAX_THREADS)
     ahead: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    with ExitStack() as stack:
+        workers = 1 + stack.enter_context(further_cpus(min(host_cpus(), MAX_THREADS) - 1))
+        pool = stack.enter_context(ThreadPoolExecutor(workers))
         for item in items:
             ahead.append(pool.submit(function, item))
             if len(ahead) > 2 * workers:

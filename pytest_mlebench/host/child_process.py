@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pytest_mlebench.errors import MlebenchError
@@ -16,7 +16,9 @@ Done = subprocess.CompletedProcess[bytes]
 
 
 @contextmanager
-def started(module: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    module: str, *arguments: str, inherited: Sequence[int] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start ``python -m module`` on a lifeline and wait for it when the block ends."""
     lifeline, held = os.pipe()  # its end, when nobody holds it any more, tells the child
     try:
@@ -25,7 +27,7 @@ def started(module: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=(lifeline,),
+            pass_fds=(lifeline, *inherited),
         )
         with child:
             try:
@@ -38,9 +40,9 @@ def started(module: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         os.close(held)
 
 
-def run_apart(module: str, *arguments: str) -> Done:
-    """Run ``python -m module`` on a lifeline."""
-    with started(module, *arguments) as child:
+def run_apart(module: str, *arguments: str, inherited: Sequence[int] = ()) -> Done:
+    """Run ``python -m module`` on a lifeline; it has the descriptors *inherited*, too."""
+    with started(module, *arguments, inherited=inherited) as child:
         out, err = child.communicate()
     return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 

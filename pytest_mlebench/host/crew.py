@@ -13,6 +13,7 @@ from typing import Any
 from pytest_mlebench.errors import MlebenchError, PreparationError
 from pytest_mlebench.host.child_process import serve, started
 from pytest_mlebench.host.hardware import host_cpus
+from pytest_mlebench.host.shared_cpus import further_cpus
 
 MAX_CREW = 16  # more would wait for the one that hands out and takes in
 AHEAD = 2  # calls for each process that may be made before their turn: results use memory
@@ -21,7 +22,10 @@ Call = Callable[[], Any]  # a partial of a function that a child can import
 
 
 class Crew:
-    """This process and its children; they start with the first calls and end with the block."""
+    """This process and its children; they start with the first calls and end with the block.
+
+    Where the CPUs are shared with others, there are no more children than CPUs that are free.
+    """
 
     def __init__(self, size: int | None = None) -> None:
         """Work in *size* processes, this one included; by default as many as there are cores."""
@@ -55,7 +59,8 @@ class Crew:
             queue.close()
 
     def _started(self) -> list[subprocess.Popen[bytes]]:
-        while len(self._children) < self.size - 1:
+        missing = self.size - 1 - len(self._children)
+        for _ in range(self._stack.enter_context(further_cpus(missing))):
             self._children.append(self._stack.enter_context(started(__name__)))
         return self._children
 

@@ -16,6 +16,7 @@ from pytest_mlebench.archives.entries import nearest
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import ConfigError, ConfigErrors, DatasetError, MlebenchError
+from pytest_mlebench.host import shared_cpus
 from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.kaggle.client import Kaggle, NoSuchCompetition, RulesNotAccepted
 from pytest_mlebench.registry import Registry
@@ -64,9 +65,7 @@ def prepare_selection(
     stoppable = _Stoppable(as_progress(progress or silent))
     preflight(competitions, store, jobs=jobs, keep_raw=keep_raw, source=source, progress=stoppable)
 
-    turns = Turns() if jobs == 1 else Turns.of(jobs)
-
-    def prepare(competition: Competition) -> Preparation:
+    def prepare(competition: Competition, turns: Turns) -> Preparation:
         try:
             dataset = store.ensure(
                 competition,
@@ -83,9 +82,11 @@ def prepare_selection(
         return Preparation(competition, dataset, None)
 
     if jobs == 1:
-        return [prepare(competition) for competition in competitions]
+        return [prepare(competition, Turns()) for competition in competitions]
     ordered = largest_first(competitions, store, source)
-    done = _in_threads(prepare, ordered, in_flight(jobs), stoppable)
+    with shared_cpus.offered() as cpus:
+        turns = Turns.of(jobs, cpus)
+        done = _in_threads(lambda each: prepare(each, turns), ordered, in_flight(jobs), stoppable)
     return [done[competition.id] for competition in competitions]
 
 

@@ -6,18 +6,29 @@ Not below ``preparing``, so that the child imports only what its competition nee
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from pytest_mlebench.competition import Competition, read_competition
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, run_apart, serve
+from pytest_mlebench.host.shared_cpus import joined
 
 KILLED = -9
 
 
-def prepare_apart(competition: Competition, raw: Path, public: Path, private: Path) -> None:
-    """Run ``Competition.prepare`` in a child: an out-of-memory kill hits nobody else."""
-    done = run_apart(__name__, *map(str, (competition.folder, raw, public, private)))
+def prepare_apart(
+    competition: Competition, raw: Path, public: Path, private: Path, cpus: int | None = None
+) -> None:
+    """Run ``Competition.prepare`` in a child: an out-of-memory kill hits nobody else.
+
+    *cpus* is the descriptor of those that it shares with others (``shared_cpus``).
+    """
+    arguments = [*map(str, (competition.folder, raw, public, private))]
+    if cpus is None:
+        done = run_apart(__name__, *arguments)
+    else:
+        done = run_apart(__name__, *arguments, str(cpus), inherited=[cpus])
     if done.returncode == 0:
         return
     if text := problem(done):
@@ -30,8 +41,9 @@ def prepare_apart(competition: Competition, raw: Path, public: Path, private: Pa
     raise PreparationError(f"{competition.id}: {text}")
 
 
-def _prepare(folder: str, raw: str, public: str, private: str) -> None:
-    read_competition(Path(folder)).prepare(Path(raw), Path(public), Path(private))
+def _prepare(folder: str, raw: str, public: str, private: str, cpus: str = "") -> None:
+    with joined(int(cpus)) if cpus else nullcontext():
+        read_competition(Path(folder)).prepare(Path(raw), Path(public), Path(private))
 
 
 if __name__ == "__main__":

@@ -136,8 +136,11 @@ class Store:
         competition = place.competition
         wanted.progress(f"{competition.id}: preparing")
         new = scratch / "prepared"
-        run = prepare_apart if wanted.apart else Competition.prepare
-        run(competition, raw.path, new / "public", new / "private")
+        parts = new / "public", new / "private"
+        if wanted.apart:
+            prepare_apart(competition, raw.path, *parts, cpus=wanted.turns.cpus)
+        else:
+            competition.prepare(raw.path, *parts)
         marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")
         replace(marker, origin=raw.origin).write(new)
         (new / "private").chmod(0o700)  # agents of other users on this host must not read it

@@ -18,11 +18,12 @@ class Turns:
 
     fetching: AbstractContextManager[Any] = field(default_factory=nullcontext)
     making: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    cpus: int | None = None  # the descriptor of those that are shared (``shared_cpus``)
 
     @classmethod
-    def of(cls, jobs: int) -> Turns:
+    def of(cls, jobs: int, cpus: int | None = None) -> Turns:
         """Let so many competitions be fetched at a time, and as many be made."""
-        return cls(threading.BoundedSemaphore(jobs), threading.BoundedSemaphore(jobs))
+        return cls(threading.BoundedSemaphore(jobs), threading.BoundedSemaphore(jobs), cpus)
 
 
 def in_flight(jobs: int) -> int:

@@ -16,6 +16,7 @@ from store_files import PREPARE, MakeCompetition, tree, zipped
 from pytest_mlebench._units import show_size
 from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError, ConfigErrors
+from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.registry import Registry
 from pytest_mlebench.store import bulk
 from pytest_mlebench.store.bulk import largest_first, preflight, prepare_selection
@@ -369,3 +370,26 @@ def test_as_many_are_prepared_at_a_time_as_this_process_may_use_cores() -> None:
         "from pytest_mlebench.store.bulk import default_jobs; raise SystemExit(default_jobs())"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 1
+
+
+def test_competitions_made_side_by_side_share_the_cpus(
+    make_competition: MakeCompetition, tmp_path: Path
+) -> None:
+    note = (
+        "    import os\n"
+        "    from pytest_mlebench.host.shared_cpus import further_cpus\n"
+        "    with further_cpus(10_000) as count:\n"
+        f"        note = Path({str(tmp_path)!r}) / f'{{public.parents[2].name}}.cpus'\n"
+        "        note.write_text(str(count))\n"
+        "    header,"
+    )
+    for name in NAMES[:2]:
+        make_competition(name, prepare=PREPARE.replace("    header,", note, 1))
+    registry = Registry([tmp_path / "competitions"])
+    for jobs, most in ((1, 10_000), (2, host_cpus() - 1)):
+        made = prepare_selection(registry, NAMES[:2], Store(tmp_path / f"{jobs}"), jobs=jobs)
+        assert [each.error for each in made] == [None, None]
+        counts = [int(path.read_text()) for path in tmp_path.glob("*.cpus")]
+        assert len(counts) == 2
+        assert max(counts) <= most
+        assert (max(counts) == most) or jobs > 1
