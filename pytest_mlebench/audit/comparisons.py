@@ -42,13 +42,13 @@ def notebook_check(where: str, folder_of: Callable[[str], Path]) -> AttemptCheck
 
 
 def run_check(where: str, attempts: Iterable[OthersWork], *, within: bool = False) -> AttemptCheck:
-    """Return the comparison with the attempts of a run; *within* one, of its other agents."""
+    """Return the comparison with other agents' attempts of a run, or of the same one (*within*)."""
     listed = list(attempts)
 
     def others(attempt: AttemptFiles) -> list[OthersWork]:
         result = attempt.result
         same = [other for other in listed if other.competition == result.competition]
-        return [other for other in same if not within or other.agent != result.agent]
+        return [other for other in same if not is_own(other, result.agent)]
 
     def run(attempt: AttemptFiles) -> list[Finding]:
         found = others(attempt)
@@ -61,6 +61,11 @@ def run_check(where: str, attempts: Iterable[OthersWork], *, within: bool = Fals
         return sum_of(_sum(code), *(f"{other.name} {other.submission}" for other in found))
 
     return AttemptCheck(f"against {where}", run, inputs)
+
+
+def is_own(other: OthersWork, agent: str) -> bool:
+    """Tell whether an attempt is of the same agent, whose own code is no copy of anybody's."""
+    return bool(agent) and other.agent == agent
 
 
 def others_work(attempt: AttemptFiles, run: str) -> OthersWork:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_mlebench._plain_text import one_line
 from pytest_mlebench.audit.audit_run import AttemptCheck, audit_run, files_of, sum_of
-from pytest_mlebench.audit.comparisons import notebook_check, others_work, run_check
+from pytest_mlebench.audit.comparisons import is_own, notebook_check, others_work, run_check
 from pytest_mlebench.audit.judge import Judge
 from pytest_mlebench.audit.model_endpoint import Endpoint
 from pytest_mlebench.audit.plagiarism import read_sources, require_library
@@ -156,6 +156,14 @@ def _against(args: argparse.Namespace, path: Path, results: Sequence[Result]) ->
     theirs = results if within else Report.from_run(path, registry).results
     attempts = files_of(theirs, registry, store)
     works = [others_work(attempt, "" if within else path.name) for attempt in attempts]
+    agents = {result.agent for result in results}
+    own = [] if within else [work for work in works if any(is_own(work, name) for name in agents)]
+    if own:
+        number = f"{len(own)} attempt{'' if len(own) == 1 else 's'}"
+        _notice(
+            f"--against {path}: {number} of {', '.join(sorted({work.agent for work in own}))}: "
+            "not compared with attempts of the same agent, whose own code is no copy"
+        )
     return run_check("other agents" if within else _named(path), works, within=within)
 
 

@@ -181,13 +181,35 @@ def test_the_command_compares_with_notebooks_and_other_runs(run: GradedRun, tmp_
     assert _checks(run)["notebooks"] == copied
     other = graded_run(tmp_path / "other", (0.5,))
     _attempt(other, WORK)
+    _rename_agent(other, "yours")
     done = cli("audit", run.path, *where, "--against", other.path)
-    assert "is 100% like run mine seed 0" in " ".join(done.stdout.split())
-    assert "submission is byte for byte that of run mine" in " ".join(done.stdout.split())
+    assert "is 100% like run yours seed 0" in " ".join(done.stdout.split())
+    assert "submission is byte for byte that of run yours" in " ".join(done.stdout.split())
+    assert done.stderr == ""
     assert _checks(run)["notebooks"] == copied  # what was found stays found
     done = cli("audit", run.path, *where, "--fail-on", "violation")
     assert done.returncode == 1
     assert "must be another run" in complaint("audit", run.path, *where, "--against", run.path)
+
+
+def _rename_agent(run: GradedRun, name: str) -> None:
+    for path in (run.path / "run.json", *run.path.rglob("record.json")):
+        path.write_text(path.read_text().replace('"mine"', f'"{name}"'))
+
+
+def test_an_earlier_run_of_the_same_agent_is_no_source_of_copies(
+    run: GradedRun, tmp_path: Path
+) -> None:
+    _attempt(run, WORK)
+    other = graded_run(tmp_path / "other", (0.5,))
+    _attempt(other, WORK)
+    done = cli("audit", run.path, *_where(run), "--against", other.path)
+    assert done.returncode == 0
+    assert _checks(run)["against"] == []
+    assert done.stderr == (
+        f"--against {other.path}: 1 attempt of mine: "
+        "not compared with attempts of the same agent, whose own code is no copy\n"
+    )
 
 
 def test_notebooks_that_arrive_later_are_compared(run: GradedRun, tmp_path: Path) -> None:
