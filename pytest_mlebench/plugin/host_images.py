@@ -43,7 +43,7 @@ class HostImages:
         try:
             found = sandbox.find_image(agent)
         except ConfigError as problem:
-            if agent.build is not None or agent.image is None:
+            if agent.build is not None or agent.image is None or sandbox.name != "docker":
                 raise
             return self._ask(hosts, agent.image, problem)
         self._is_here = True

@@ -27,7 +27,7 @@ from pytest_mlebench.reports.results import ItemKey, Result
 
 if TYPE_CHECKING:
     from pytest_mlebench.attempts.run import Circumstances
-    from pytest_mlebench.sandbox import ImageIdentity, Job, Sandbox
+    from pytest_mlebench.sandbox import ImageIdentity, Imaging, Job, Sandbox
     from pytest_mlebench.store.store import Store
 
 SESSION = pytest.StashKey["MleSession"]()
@@ -288,27 +288,30 @@ class MleSession:
 
             cache = self.settings.run_path.parent / ".docker"
             walls = self.settings.require_walls
-            made = DockerSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
-            if self.posting is not None and self.posting.image is not None:
-                # late on purpose: on other machines
-                from pytest_mlebench.machines.image_transfer import fetch_image
-
-                link = link_of(self.config)
-                made.expect_image(self.posting.image, lambda: fetch_image(link))
-            return made
+            docker = DockerSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
+            self._expect_image(docker)
+            return docker
         if name == "rootless":
             from pytest_mlebench.sandbox.rootless import RootlessSandbox  # late on purpose: heavy
             from pytest_mlebench.sandbox.rootless.image_cache import FOLDER
 
-            return RootlessSandbox(
-                cache=self.settings.store / FOLDER,
-                hidden=self.hidden,
-                require_walls=self.settings.require_walls,
-            )
+            cache, walls = self.settings.store / FOLDER, self.settings.require_walls
+            rootless = RootlessSandbox(cache=cache, hidden=self.hidden, require_walls=walls)
+            self._expect_image(rootless)
+            return rootless
         # late on purpose: heavy
         from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
         return ProcessSandbox(require_walls=self.settings.require_walls)
+
+    def _expect_image(self, sandbox: Imaging) -> None:
+        """Let a sandbox on another machine take the image that the session has, and no other."""
+        if self.posting is not None and self.posting.image is not None:
+            # late on purpose: on other machines
+            from pytest_mlebench.machines.image_transfer import fetch_image
+
+            link = link_of(self.config)
+            sandbox.expect_image(self.posting.image, lambda: fetch_image(link))
 
     def _find_agent(self) -> Agent | ConfigError:
         """Return the agent that the option names; an unknown name is no error if it is not used."""

@@ -16,6 +16,7 @@ import pytest
 from fake_nvml import build
 from filelock import FileLock
 from host_machines import TWO, Gate, RunningSession, write_waiting_agent
+from rootless_images import busybox_archive, needs_busybox
 from sandbox_job import wait_until
 
 from pytest_mlebench.machines.allocation_holder import socket_path
@@ -286,6 +287,23 @@ def test_the_gpus_of_an_attempt_are_those_of_its_allocation(
     many.wait_for_text("pool cannot take part: 2 GPUs with ")
     many.process.send_signal(signal.SIGINT)
     many.end()
+
+
+@needs_busybox
+def test_an_image_runs_in_an_allocation_without_an_engine(
+    slurm: None, start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "boxed").mkdir()
+    busybox_archive(tmp_path / "boxed")
+    command = "cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv"
+    (tmp_path / "boxed/agent.toml").write_text(
+        f'image = "busybox.tar"\ncommand = ["sh", "-c", "{command}"]\n'
+    )
+    session = start("--mle-agent=boxed", write_toml(tmp_path, slots=1), TWO[0])
+    assert session.end() == 0, session.text
+    (record,) = session.records().values()
+    assert record["conditions"]["sandbox"] == "rootless"
+    assert record["ending"]["image"].startswith("sha256:")
 
 
 def test_nodes_are_looked_at_and_not_the_host_where_srun_is(slurm: None, tmp_path: Path) -> None:

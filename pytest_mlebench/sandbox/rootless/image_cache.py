@@ -13,16 +13,18 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
 from pytest_mlebench._files import write_text
 from pytest_mlebench.agent import Agent
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, InfrastructureError
 from pytest_mlebench.sandbox.account import START
 from pytest_mlebench.sandbox.rootless.image_archive import (
     ImageArchive,
@@ -33,7 +35,13 @@ from pytest_mlebench.sandbox.rootless.image_archive import (
 from pytest_mlebench.sandbox.rootless.layer_tree import LayerTree
 from pytest_mlebench.sandbox.rootless.mount_points import make_mount_points, read_text
 
+if TYPE_CHECKING:
+    from pytest_mlebench.sandbox.docker.engine import Engine
+    from pytest_mlebench.sandbox.docker.images import Image
+
 FOLDER = ".images"  # in the dataset store
+
+Bring = Callable[[], Iterator[bytes]]  # returns an image of another host, saved
 
 _FACTS, _IN_USE, _ENGINE, _LOCKS = "image.json", "in-use", "engine", "locks"
 
@@ -68,16 +76,40 @@ class ImageCache:
 
     def ensure(self, agent: Agent) -> UnpackedImage:
         """Return the agent's image, unpacked by one process alone unless it is there."""
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._writing():
             if (archive := agent.image_archive) is not None:
                 return self._from_archive(archive, str(archive))
             return self._from_engine(agent)
-        except OSError as problem:
-            raise ConfigError(
-                f"cannot keep an unpacked image in {self._folder}: {problem.strerror or problem}: "
-                "choose another --mle-data-dir"
-            ) from None
+
+    def ensure_same(self, agent: Agent, digest: str, bring: Bring) -> UnpackedImage:
+        """Return the very image that another host has: unpacked or in a file here, else sent."""
+        place, name = self._place(digest), agent.image or agent.name
+        with self._writing(), self._lock(f"sent-{place.name}"):
+            with self._lock(place.name):
+                if (place / _FACTS).is_file():
+                    return self._hold(place, name)
+            archive = agent.image_archive
+            if archive is not None and archive.exists() and self.digest(agent) == digest:
+                return self._from_archive(archive, name)
+            found = self._from_sent(place, name, bring)
+        if found.facts.digest != digest:
+            raise ConfigError(f"the image {found.facts.digest} was sent in the place of {digest}")
+        return found
+
+    def save(self, agent: Agent, path: Path) -> None:
+        """Write an agent's image to a file, for another host to unpack."""
+        path.unlink(missing_ok=True)
+        archive = agent.image_archive
+        if archive is None:
+            self._save_from_engine(*self._engine_image(agent), path)
+        elif archive.is_dir():
+            with tarfile.open(path, "w") as tar:
+                tar.add(archive, arcname=".")
+        else:
+            try:
+                os.link(archive, path)
+            except OSError:  # on another disk
+                shutil.copyfile(archive, path)
 
     def digest(self, agent: Agent) -> str:
         """Return what identifies an agent's image; an archive need not be unpacked for that."""
@@ -118,8 +150,23 @@ class ImageCache:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
-    def _from_engine(self, agent: Agent) -> UnpackedImage:
-        """Return an image that a container engine has, pulls or builds."""
+    def _from_sent(self, place: Path, name: str, bring: Bring) -> UnpackedImage:
+        saved = place.with_name(f".{place.name}.sent")
+        try:
+            with saved.open("wb") as file:
+                for piece in bring():
+                    file.write(piece)
+            return self._from_archive(saved, name)
+        except InfrastructureError as problem:
+            raise ConfigError(
+                f"the image {name} is not here, and was not sent ({problem}): put it where the "
+                "agent's image= says"
+            ) from None
+        finally:
+            saved.unlink(missing_ok=True)
+
+    def _engine_image(self, agent: Agent) -> tuple[Engine, Image]:
+        """Return an image that a container engine has, pulls or builds, and the engine."""
         # late on purpose: heavy
         from pytest_mlebench.sandbox.docker.engine import Engine
         from pytest_mlebench.sandbox.docker.images import Images
@@ -131,7 +178,15 @@ class ImageCache:
                 f"agent {agent.name!r} has its image on a container engine ({problem}); without "
                 "one, give agent.toml image= a file that docker save -o FILE.tar has written"
             ) from None
-        image = Images(engine, self._folder / _ENGINE, self._hidden).ensure(agent)
+        return engine, Images(engine, self._folder / _ENGINE, self._hidden).ensure(agent)
+
+    def _save_from_engine(self, engine: Engine, image: Image, path: Path) -> None:
+        with engine.asked("cannot save the image"), path.open("wb") as file:
+            for chunk in engine.streams.get_image(image.id):
+                file.write(chunk)
+
+    def _from_engine(self, agent: Agent) -> UnpackedImage:
+        engine, image = self._engine_image(agent)
         key = image.id.removeprefix("sha256:")
         known = self._folder / _ENGINE / key
         with self._lock(f"engine-{key}"):
@@ -142,15 +197,25 @@ class ImageCache:
                         return self._hold(place, image.name)
             saved = self._folder / f".{key}.tar"
             try:
-                with engine.asked("cannot save the image"), saved.open("wb") as file:
-                    for chunk in engine.streams.get_image(image.id):
-                        file.write(chunk)
+                self._save_from_engine(engine, image, saved)
                 found = self._from_archive(saved, image.name)
                 known.parent.mkdir(exist_ok=True)
                 write_text(known, found.facts.digest)
                 return found
             finally:
                 saved.unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Make the cache, and say of a disk that cannot be written to what is wrong."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            yield
+        except OSError as problem:
+            raise ConfigError(
+                f"cannot keep an unpacked image in {self._folder}: {problem.strerror or problem}: "
+                "choose another --mle-data-dir"
+            ) from None
 
     def _hold(self, place: Path, name: str) -> UnpackedImage:
         """Return an image that nobody removes while this process lives."""

@@ -12,7 +12,7 @@ from pytest_mlebench.agent import Agent
 from pytest_mlebench.errors import ConfigError, SandboxError
 from pytest_mlebench.host.leases import LeaseClaim, require
 from pytest_mlebench.limits import Limits
-from pytest_mlebench.sandbox import Ending, Job
+from pytest_mlebench.sandbox import Ending, ImageIdentity, Job
 from pytest_mlebench.sandbox.account import AGENT_DIR
 from pytest_mlebench.sandbox.process import kernel
 from pytest_mlebench.sandbox.process.order import Builder, Surroundings
@@ -20,7 +20,7 @@ from pytest_mlebench.sandbox.process.own_disk import MIN_SECONDS
 from pytest_mlebench.sandbox.process.process_sandbox import GRACE, ProcessSandbox
 from pytest_mlebench.sandbox.process.walls import Strength, strongest
 from pytest_mlebench.sandbox.process.workspace import Workspace
-from pytest_mlebench.sandbox.rootless.image_cache import ImageCache, UnpackedImage
+from pytest_mlebench.sandbox.rootless.image_cache import Bring, ImageCache, UnpackedImage
 from pytest_mlebench.sandbox.rootless.image_home import lay_image_home
 from pytest_mlebench.sandbox.rootless.image_view import surroundings
 from pytest_mlebench.sandbox.rootless.mount_points import make_mount_points
@@ -62,6 +62,7 @@ class RootlessSandbox(ProcessSandbox):
         )
         self._images = ImageCache(cache, hidden)
         self._agents: dict[tuple[str | None, Path | None], UnpackedImage] = {}
+        self._expected: tuple[ImageIdentity, Bring] | None = None
 
     def preflight(self, agent: Agent, limits: Limits, network: str) -> tuple[str, ...]:
         """Raise ConfigError if the agent cannot run here; return lines for the header."""
@@ -85,11 +86,13 @@ class RootlessSandbox(ProcessSandbox):
         return (*lines, _OPEN) if network == "open" else tuple(lines)
 
     def _look_at_archive(self, agent: Agent) -> None:
-        if agent.image_archive is not None:
+        if agent.image_archive is not None and self._expected is None:
             self._images.digest(agent)  # one that cannot be read ends here
 
     def image_digest(self, agent: Agent) -> str:
         """Return what identifies the content of an agent's image."""
+        if self._expected is not None:
+            return self._expected[0].digest
         known = self._agents.get((agent.image, agent.build))
         return self._images.digest(agent) if known is None else known.facts.digest
 
@@ -97,8 +100,28 @@ class RootlessSandbox(ProcessSandbox):
         """Return the agent's image, ready for attempts."""
         key = (agent.image, agent.build)
         if key not in self._agents:  # once: an agent must not change under a session's hands
-            self._agents[key] = self._images.ensure(agent)
+            self._agents[key] = self._ensure(agent)
         return self._agents[key]
+
+    def _ensure(self, agent: Agent) -> UnpackedImage:
+        if self._expected is None:
+            return self._images.ensure(agent)
+        image, bring = self._expected
+        return self._images.ensure_same(agent, image.id, bring)
+
+    def find_image(self, agent: Agent) -> ImageIdentity:
+        """Return the image of an agent, in its file or on the engine here."""
+        _require_image(agent)
+        digest = self.image_digest(agent)
+        return ImageIdentity(digest, digest)
+
+    def save_image(self, agent: Agent, path: Path) -> None:
+        """Write the image of an agent to a file, for another host to unpack."""
+        self._images.save(agent, path)
+
+    def expect_image(self, image: ImageIdentity, bring: Bring) -> None:
+        """Run agents in this very image, and in no other; *bring* returns it, saved."""
+        self._expected = (image, bring)
 
     def run(self, job: Job) -> Ending:
         """Run the agent to its end or to its limits, collect what it left, leave nothing behind."""

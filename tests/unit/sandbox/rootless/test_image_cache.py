@@ -5,17 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from image_archives import digest, docker_archive, layer, member
+from image_archives import digest, docker_archive, layer, member, oci_files, write_folder
 
 from pytest_mlebench.agent import Agent
 from pytest_mlebench.cli import main
-from pytest_mlebench.errors import ConfigError
+from pytest_mlebench.errors import ConfigError, InfrastructureError
 from pytest_mlebench.sandbox.docker.images import Images
 from pytest_mlebench.sandbox.rootless import image_archive
-from pytest_mlebench.sandbox.rootless.image_cache import FOLDER, ImageCache
+from pytest_mlebench.sandbox.rootless.image_cache import FOLDER, Bring, ImageCache
 from pytest_mlebench.sandbox.rootless.mount_points import FILES, FOLDERS, make_mount_point
 
 ONE = layer(member("etc/passwd", content=b"root:x:0:0::/root:/bin/sh\n"), member("opt/x"))
@@ -43,6 +44,64 @@ def test_the_digest_of_an_archive_needs_no_unpacking(tmp_path: Path) -> None:
     known = cache.digest(agent)
     assert not (tmp_path / "cache").exists()
     assert cache.ensure(agent).facts.digest == known
+
+
+def sent(agent: Agent, folder: Path) -> Bring:
+    """Return what brings an agent's image as another host saves it."""
+    ImageCache(folder / "other").save(agent, folder / "saved")
+    return lambda: iter([(folder / "saved").read_bytes()])
+
+
+def never() -> Iterator[bytes]:
+    raise AssertionError("it was asked for")
+
+
+def test_an_image_of_another_host_is_sent_once(tmp_path: Path) -> None:
+    agent = image(tmp_path)
+    known = ImageCache(tmp_path / "other").digest(agent)
+    bring = sent(agent, tmp_path)
+    there = Agent("tester", image=str(tmp_path / "away" / "image.tar"))
+    found = ImageCache(tmp_path / "cache").ensure_same(there, known, bring)
+    assert found.facts.digest == known
+    again = ImageCache(tmp_path / "cache").ensure_same(there, known, never)
+    assert again.root == found.root
+    assert not list((tmp_path / "cache").glob(".*"))
+
+
+def test_the_same_file_in_the_same_place_is_taken_instead(tmp_path: Path) -> None:
+    agent = image(tmp_path)
+    cache = ImageCache(tmp_path / "cache")
+    known = cache.digest(agent)
+    assert cache.ensure_same(agent, known, never).facts.digest == known
+
+
+def test_another_image_than_the_expected_one_is_refused(tmp_path: Path) -> None:
+    agent = image(tmp_path)
+    with pytest.raises(ConfigError, match=r"sha256:\w+ was sent in the place of sha256:0"):
+        ImageCache(tmp_path / "cache").ensure_same(
+            Agent("tester", image="/away.tar"), f"sha256:{'0' * 64}", sent(agent, tmp_path)
+        )
+
+
+def test_an_image_that_nobody_can_send_is_named(tmp_path: Path) -> None:
+    def lost() -> Iterator[bytes]:
+        raise InfrastructureError("the connection to the controller is lost")
+        yield b""
+
+    with pytest.raises(ConfigError, match=r"^the image /away\.tar is not here, and was not sent"):
+        ImageCache(tmp_path / "cache").ensure_same(
+            Agent("tester", image="/away.tar"), f"sha256:{'0' * 64}", lost
+        )
+    assert not list((tmp_path / "cache").glob(".*"))
+
+
+def test_a_folder_of_ocis_layout_is_sent_as_a_file(tmp_path: Path) -> None:
+    write_folder(tmp_path / "layout", oci_files([ONE]))
+    agent = Agent("tester", image=f"{tmp_path}/layout")
+    known = ImageCache(tmp_path / "other").digest(agent)
+    bring = sent(agent, tmp_path)
+    there = Agent("tester", image="/away/layout")
+    assert ImageCache(tmp_path / "cache").ensure_same(there, known, bring).facts.digest == known
 
 
 def test_places_for_mounts_are_made_and_are_no_links(tmp_path: Path) -> None:
