@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +28,7 @@ import bundles
 import reporting
 from attempt_folders import AGENT, write_attempt, write_run
 
+from pytest_mlebench._files import sha256
 from pytest_mlebench.attempts.grading_process import score_apart
 from pytest_mlebench.attempts.record import Conditions
 from pytest_mlebench.audit.audit_claim import audit_claim
@@ -137,10 +139,12 @@ def _facts_seconds(run: bundles.GradedRun, bundle: Path, jobs: int) -> float:
         archive.extract(MANIFEST, name)
         manifest = read_manifest(Path(name))
     report = Report.from_run(run.path, run.registry)
+    attempts = [
+        replace(attempt, known_sum=sha256(attempt.folder.submission))  # as they are when unpacked
+        for attempt in files_of(report.results, run.registry, run.store)
+    ]
     started = time.perf_counter()
-    claim = audit_claim(
-        files_of(report.results, run.registry, run.store), report.audit, manifest, jobs
-    )
+    claim = audit_claim(attempts, report.audit, manifest, jobs)
     if claim.verdict != "holds":
         raise SystemExit(claim.text)
     return time.perf_counter() - started
