@@ -19,6 +19,8 @@ _OWN_SUMS = ("record.json", "snapshots/")  # the record has the sums, snapshots 
 
 def portable_name(name: str) -> str:
     """Return a name that every archive can have: never a longer one, the same if it is such."""
+    if name.isprintable() and "\\" not in name:
+        return name
     # bytes that are no UTF-8 are surrogates here, which are not printable
     return "".join(c if c.isprintable() and c != "\\" else "_" for c in name)
 
