@@ -23,6 +23,18 @@ COMMA, NEWLINE, RETURN = b",\n\r"
 # 2^64 divided by the golden ratio: multiplying by it spreads the bits (Knuth, TAOCP 3, 6.4)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MASKS = np.array([2 ** (8 * count) - 1 for count in range(WORD_BYTES + 1)], dtype=np.uint64)
+# what pandas takes for a missing value (read_csv, na_values); none is longer than a word
+_MISSING = np.array(
+    [
+        int.from_bytes(word, "little")
+        for word in (
+            *(b"", b"#N/A", b"#N/A N/A", b"#NA", b"-1.#IND", b"-1.#QNAN", b"-NaN", b"-nan"),
+            *(b"1.#IND", b"1.#QNAN", b"<NA>", b"N/A", b"NA", b"NULL", b"NaN", b"None", b"n/a"),
+            *(b"nan", b"null"),
+        )
+    ],
+    dtype=np.uint64,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,16 @@ class Layout:
                 return None
             words += _words(self.data, starts, lengths)
         return words
+
+    def lacks(self, names: Sequence[str]) -> bool:
+        """Tell whether a row has no id, by any word for it that pandas knows."""
+        for name in names:
+            starts, ends = self._span(self.header.index(name))
+            is_short = ends - starts <= WORD_BYTES
+            short, lengths = starts[is_short], (ends - starts)[is_short]
+            if len(short) and np.isin(word_at(self.data, short, lengths, 0), _MISSING).any():
+                return True
+        return False
 
     def _span(self, column: int) -> tuple[Array, Array]:
         """Return where a column begins and ends in each row."""

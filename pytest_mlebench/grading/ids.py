@@ -77,6 +77,8 @@ def _matched_bytes(submission: Table, expected: Table, rules: Rules) -> Array | 
         return None
     if submission.layout is None or expected.layout is None:
         return None
+    if rules.rows != "exact" and submission.layout.lacks(rules.id):
+        return None  # among rows that are not needed nobody would notice it
     given, wanted = submission.layout.ids(rules.id), expected.layout.ids(rules.id)
     if given is None or wanted is None or len(given) != len(wanted):
         return None

@@ -26,3 +26,14 @@ def test_a_file_that_was_cut_in_half_is_refused_by_the_format_check(bench: Bench
     assert "of the sample are missing, such as id" in str(caught.value)
     with pytest.raises(InvalidSubmission):
         bench.competition.score(bench.file, bench.private)
+
+
+def test_a_row_without_a_customer_is_refused_even_where_none_is_needed(bench: Bench) -> None:
+    lines = bench.honest[0].splitlines()
+    bench.file.write_text("\n".join([*lines, ",0706016001"]) + "\n")
+    for refuse in (
+        lambda: bench.competition.check(bench.file, bench.public),
+        lambda: bench.competition.score(bench.file, bench.private),
+    ):
+        with pytest.raises(InvalidSubmission, match=r"column 'customer_id' is empty in row"):
+            refuse()

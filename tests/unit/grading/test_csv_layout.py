@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pandas._libs.parsers import STR_NA_VALUES
 
 from pytest_mlebench.grading.csv_layout import find_layout, match_rows
 
@@ -122,3 +123,16 @@ def test_further_ids_may_be_there_where_the_rules_allow_it() -> None:
     found = match_rows(rows("x", "c", "a", "y"), rows("a", "c"), exact=False)
     assert found is not None
     assert found.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("word", sorted(STR_NA_VALUES))
+def test_a_row_without_an_id_is_noticed_whatever_it_says_instead(word: str) -> None:
+    layout = find_layout(PLAIN.replace("ccc.jpg", word).encode())
+    assert layout is not None
+    assert layout.lacks(["image"])
+
+
+def test_words_with_more_or_less_than_that_are_ids() -> None:
+    layout = find_layout(b"image,label\nNA1,1\nnulls,2\nN,3\n#N/A N/A.,4\n")
+    assert layout is not None
+    assert not layout.lacks(["image", "label"])
