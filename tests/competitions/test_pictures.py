@@ -170,6 +170,44 @@ def test_the_farthest_voxel_is_the_same_searched_or_transformed(
     assert (found[0] > 0) == (here & ~there).any()
 
 
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.2])
+def test_distances_of_scans_are_the_same_at_once_or_one_by_one(
+    density: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grader = load_competition(UW_MADISON).grader
+    random = np.random.default_rng(0)
+    places = [(scan, part) for scan in range(12) for part in range(3 + scan % 2)]
+    shape = {scan: (5 + scan % 3, 4 + scan % 4) for scan in range(12)}
+    answers, guess = (
+        pd.DataFrame(
+            {
+                "id": [f"case{scan}_day0_slice_{part:04}" for scan, part in places],
+                "class": "stomach",
+                "predicted": [
+                    " ".join(
+                        f"{pixel + 1} 1"
+                        for pixel in range(shape[scan][0] * shape[scan][1])
+                        if scan != empty and random.random() < share
+                    )
+                    for scan, _ in places
+                ],
+                "image_width": [shape[scan][0] for scan, _ in places],
+                "image_height": [shape[scan][1] for scan, _ in places],
+            }
+        )
+        for share, empty in ((0.1, 3), (density, 5))
+    )
+    order = random.permutation(len(places))
+    answers, guess = answers.iloc[order], guess.iloc[order]
+    scores = []
+    for most in (-1, 20, 10**9):
+        monkeypatch.setattr(grader, "SMALL_PAIRS", most)
+        for at_once in (1, 5, 100):
+            monkeypatch.setattr(grader, "SCANS_AT_ONCE", at_once)
+            scores.append(grader.grade(guess, answers))
+    assert scores == pytest.approx([scores[0]] * len(scores), rel=1e-12)
+
+
 def test_damaged_records_are_named(tmp_path: Path) -> None:
     path = tmp_path / "records.json"
     path.write_text(json.dumps([{"a": 1, "b": 2}, {"b": 3}]))

@@ -27,7 +27,7 @@ print(json.dumps(sorted(sys.modules)))
     [
         ("spaceship-titanic", set()),
         ("billion-word-imputation", {"rapidfuzz"}),
-        ("uw-madison-gi-tract-image-segmentation", {"scipy"}),
+        ("google-quest-challenge", {"scipy"}),
     ],
 )
 def test_grading_imports_only_what_the_competition_needs(

@@ -48,6 +48,10 @@ class Masks:
         first = self.ends[begin] - self.counts[begin]
         return Masks(self.runs[first : self.ends[end - 1]], self.counts[begin:end])
 
+    def where(self, chosen: Array) -> Masks:
+        """Return the masks of the chosen rows."""
+        return Masks(self.runs[np.repeat(chosen, self.counts)], self.counts[chosen])
+
     def within(self, pixels: Any) -> Masks:
         """Return the masks without what lies past the end of a picture of so many pixels."""
         ends = np.broadcast_to(np.asarray(pixels, dtype=np.int64), self.counts.shape)
