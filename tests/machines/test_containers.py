@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from docker_images import BUSYBOX, ensure_busybox
-from host_machines import SCRIPT, TWO, HostMachines, RunningSession
+from host_engines import HostEngine
+from host_machines import TWO, HostMachines, RunningSession
 from sandbox_job import wait_until
 
 from pytest_mlebench.errors import ConfigError
@@ -26,38 +26,6 @@ Start = Callable[..., RunningSession]
 COMMAND = """echo hello; while true; do for address in {addresses}; do
 echo $COMPETITION_ID | nc -w 5 $address {port} 2>/dev/null | grep -q go && break 2; done; sleep 0.2
 done; cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv"""
-
-
-class HostEngine:
-    """The engine of a host, which runs on the host itself."""
-
-    def __init__(self, hosts: HostMachines, name: str) -> None:
-        self._ssh = ["ssh", "-F", f"{hosts.folder}/ssh_config", name]
-        self._socket = hosts.disk(name) / "tmp/e/docker.sock"
-        self("start")
-        self.run("ln -sf /tmp/e/docker.sock /run/docker.sock")  # where engines usually are
-
-    def __call__(self, verb: str) -> None:
-        """Start, stop or restart it."""
-        self.run(f"MLEBENCH_ENGINE_DIR=/tmp/e {SCRIPT.parent / 'engine'} {verb}")
-
-    def run(self, command: str) -> None:
-        """Run a command on the host."""
-        subprocess.run([*self._ssh, command], check=True, stdout=subprocess.DEVNULL)
-
-    def api(self, path: str) -> str:
-        """Return what the engine answers to a question, also while the host's cable is cut."""
-        command = ["curl", "-fsS", "--unix-socket", self._socket, f"http://engine/{path}"]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    def containers(self) -> list[str]:
-        """Return the ids of all containers, running or not."""
-        return [each["Id"] for each in json.loads(self.api("containers/json?all=1"))]
-
-    def has_image(self, name: str) -> bool:
-        """Tell whether an image is there, by a name or id."""
-        images = json.loads(self.api("images/json?all=1"))
-        return any(name in (each["Id"], *(each["RepoTags"] or ())) for each in images)
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +145,49 @@ def test_no_container_outlives_its_keeper_and_no_item_is_lost_with_an_engine(
     phases = {name: record["phase"] for name, record in session.records().items()}
     assert phases == dict.fromkeys(running, "error") | dict.fromkeys(again, "graded")
     assert all(engine.containers() == [] for engine in engines.values())
+
+
+def test_an_image_is_built_once_and_runs_on_all_hosts(
+    docked: HostMachines, engines: dict[str, HostEngine], image: str, start: Start, tmp_path: Path
+) -> None:
+    folder = tmp_path / "built"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text(f"FROM {BUSYBOX}\nRUN echo by-us >/made\n")
+    command = "cat /made; cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv"
+    (folder / "agent.toml").write_text(f'build = "."\ncommand = ["sh", "-c", "{command}"]\n')
+    docked.names.remove("h3")
+    option = docked.write_toml(tmp_path / "hosts.toml")
+    docked.names.append("h3")
+    session = start("--mle-agent=built", option, *TWO)
+    assert session.end() == 0, session.text
+    (built,) = {record["ending"]["image"] for record in session.records().values()}
+    assert built != image
+    assert all(engine.has_image(built) for engine in engines.values())
+    logs = [path.read_text() for path in session.run.glob("*/seed0/attempt1/run.log")]
+    assert logs == ["by-us\n"] * 2
+
+
+def test_a_host_that_has_another_image_of_that_name_is_refused(
+    docked: HostMachines,
+    engines: dict[str, HostEngine],
+    contained: str,
+    start: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = tmp_path / "contained/agent.toml"
+    settings.write_text(settings.read_text().replace(BUSYBOX, "same/name:1"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")  # the first host tells the image
+    for name, engine in engines.items():  # of one file with the name of the host: two images
+        engine.import_file(name, "same/name", "1")
+    docked.names.remove("h3")
+    option = docked.write_toml(tmp_path / "hosts.toml")
+    docked.names.append("h3")
+    session = start(contained, option, *TWO)
+    assert session.end() == pytest.ExitCode.USAGE_ERROR, session.text
+    assert "1 of 2 hosts cannot take part:\n  h2: the image " in session.text
+    assert "is not on the engine, cannot be pulled, and was not sent (" in session.text
+    assert session.records() == {}
 
 
 def keepers(hosts: HostMachines, name: str) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,23 @@ def test_secrets_travel_by_value_and_to_no_disk(
             if "/.pyenv" not in root and "/.cache/" not in root:
                 for file in files:
                     assert b"s3cret-value" not in (Path(root) / file).read_bytes()
+
+
+def test_a_host_with_too_little_room_is_refused_before_anything_runs(
+    hosts: HostMachines, start: Start, tmp_path: Path
+) -> None:
+    mount = "mkdir -p /tmp/small && mount -t tmpfs -o size=100m none /tmp/small"
+    ssh = ["ssh", "-F", f"{hosts.folder}/ssh_config", "h1"]
+    subprocess.run([*ssh, mount], check=True)
+    option = hosts.write_toml(tmp_path / "hosts.toml", h1={"folder": "/tmp/small"})
+    session = start("--mle-agent=dummy", option, TWO[0])
+    try:
+        assert session.end() == pytest.ExitCode.USAGE_ERROR
+    finally:
+        subprocess.run([*ssh, "umount /tmp/small"], check=True)
+    assert "1 of 3 hosts cannot take part:\n  h1: has 10" in session.text
+    assert "left on the disk of /tmp/small, and 1GB must stay free: make room there" in session.text
+    assert session.records() == {}
 
 
 def test_what_is_wrong_with_all_hosts_is_one_list_before_anything_runs(

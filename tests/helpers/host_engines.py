@@ -1,0 +1,47 @@
+"""Engines on the hosts of this machine, one on each, which runs on the host itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from host_machines import SCRIPT, HostMachines
+
+
+class HostEngine:
+    """The engine of a host, which runs on the host itself."""
+
+    def __init__(self, hosts: HostMachines, name: str) -> None:
+        self._ssh = ["ssh", "-F", f"{hosts.folder}/ssh_config", name]
+        self._socket = hosts.disk(name) / "tmp/e/docker.sock"
+        self("start")
+        self.run("ln -sf /tmp/e/docker.sock /run/docker.sock")  # where engines usually are
+
+    def __call__(self, verb: str) -> None:
+        """Start, stop or restart it."""
+        self.run(f"MLEBENCH_ENGINE_DIR=/tmp/e {SCRIPT.parent / 'engine'} {verb}")
+
+    def run(self, command: str) -> None:
+        """Run a command on the host."""
+        subprocess.run([*self._ssh, command], check=True, stdout=subprocess.DEVNULL)
+
+    def api(self, path: str) -> str:
+        """Return what the engine answers to a question, also while the host's cable is cut."""
+        command = ["curl", "-fsS", "--unix-socket", self._socket, f"http://engine/{path}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def import_file(self, text: str, repository: str, tag: str) -> None:
+        """Make an image of one file with a text (POST /images/create of the engine's API)."""
+        url = f"http://engine/images/create?fromSrc=-&repo={repository}&tag={tag}"
+        post = "curl -fsS --unix-socket /tmp/e/docker.sock -H Content-Type:application/x-tar"
+        made = f"cd /tmp && echo {text} >text && tar c text && rm text"
+        self.run(f"({made}) | {post} --data-binary @- '{url}'")
+
+    def containers(self) -> list[str]:
+        """Return the ids of all containers, running or not."""
+        return [each["Id"] for each in json.loads(self.api("containers/json?all=1"))]
+
+    def has_image(self, name: str) -> bool:
+        """Tell whether an image is there, by a name or id."""
+        images = json.loads(self.api("images/json?all=1"))
+        return any(name in (each["Id"], *(each["RepoTags"] or ())) for each in images)
