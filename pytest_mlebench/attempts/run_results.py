@@ -65,6 +65,7 @@ def _facts(record: AttemptRecord) -> AttemptFacts:
     facts = AttemptFacts(
         host=conditions.host,
         gpus=gpus,
+        data_sum=conditions.data_sum,
         time_limit=None if conditions.limits is None else conditions.limits.time_seconds,
         memory_limit=None if conditions.limits is None else conditions.limits.memory_bytes,
         submission_head=record.submission_head,

@@ -36,7 +36,7 @@ def socket_path(job: str) -> Path:
     return Path("/tmp") / f"{_PREFIX}{job}" / "socket"
 
 
-class Holder:
+class AllocationHolder:
     """The process that an allocation lasts as long as."""
 
     def __init__(self, path: Path, idle_seconds: float) -> None:
@@ -202,7 +202,7 @@ def _is_fork_of_worker(pid: int) -> bool:
 
 def main(arguments: list[str]) -> None:
     """Hold the allocation that this process is in: ``allocation_holder IDLE_SECONDS``."""
-    Holder(socket_path(os.environ["SLURM_JOB_ID"]), float(arguments[0])).run()
+    AllocationHolder(socket_path(os.environ["SLURM_JOB_ID"]), float(arguments[0])).run()
 
 
 if __name__ == "__main__":

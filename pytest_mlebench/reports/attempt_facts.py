@@ -39,6 +39,7 @@ class AttemptFacts:
     exit_code: int | None = None
     host: str | None = None
     gpus: tuple[str, ...] = ()
+    data_sum: str | None = None  # of its prepared dataset
     time_limit: float | None = None  # seconds
     memory_limit: int | None = None  # bytes
     peak_memory: int | None = None  # bytes
@@ -68,6 +69,7 @@ class AttemptFacts:
             exit_code=_whole(table, "exit_code"),
             host=table.text("host", None),
             gpus=table.texts("gpus", ()),
+            data_sum=table.text("data_sum", None),
             time_limit=table.number("time_limit", None),
             memory_limit=_whole(table, "memory_limit"),
             peak_memory=_whole(table, "peak_memory"),

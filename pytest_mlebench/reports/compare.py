@@ -96,7 +96,7 @@ def compare(before: Report, after: Report) -> Comparison:
         differences=differences,
         only_before=tuple(name for name in old if name not in new),
         only_after=tuple(name for name in new if name not in old),
-        conditions=tuple(_conditions(before, after)),
+        conditions=(*_conditions(before, after), *_data_conditions(pairs)),
         warning=class_warning(before.comparability, after.comparability),
         cost=compare_costs(pairs),
         names=_worth_of_names(before, after, differences["any_medal"]),
@@ -285,6 +285,16 @@ def by_competition(report: Report) -> dict[str, tuple[Result, ...]]:
     for result in selection(report.results, report.membership):
         groups.setdefault(result.competition, []).append(result)
     return {name: tuple(group) for name, group in groups.items()}
+
+
+def _data_conditions(pairs: Mapping[str, Pair]) -> list[str]:
+    """Return which competitions were prepared in another way, as far as both sides know."""
+    others = []
+    for name, sides in pairs.items():
+        sums = [{result.attempt.data_sum for result in side} - {None} for side in sides]
+        if all(sums) and sums[0] != sums[1]:
+            others.append(name)
+    return [f"prepared data: another version of {', '.join(others)}"] if others else []
 
 
 def _conditions(before: Report, after: Report) -> list[str]:

@@ -12,6 +12,7 @@ from scipy import stats
 
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.medals import Medal
+from pytest_mlebench.reports.attempt_facts import AttemptFacts
 from pytest_mlebench.reports.compare import compare, comparison_lines, permutation_test
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.membership import Membership
@@ -112,6 +113,21 @@ def test_demonstrations_are_left_out_beside_others() -> None:
         Report(before.results, membership=membership), Report(after.results, membership=membership)
     )
     assert list(found.pairs) == ["b"]
+
+
+def test_data_that_were_prepared_in_another_way_are_said() -> None:
+    def prepared(report: Report, *sums: str | None) -> Report:
+        results = (
+            replace(result, attempt=AttemptFacts(data_sum=each))
+            for result, each in zip(report.results, sums, strict=True)
+        )
+        return replace(report, results=tuple(results))
+
+    before, after = _report("G.G."), _report("G.G.")
+    found = compare(
+        prepared(before, "1", "2", None, "4"), prepared(after, "1", "changed", "3", "also")
+    )
+    assert found.conditions == ("prepared data: another version of b, d",)
 
 
 def test_conditions_that_are_not_alike_are_said() -> None:
