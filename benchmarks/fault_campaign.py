@@ -1,12 +1,15 @@
 """Random faults over a session on three hosts; in the end every item is graded exactly once.
 
-    python benchmarks/fault_campaign.py --faults 100 --seed 1 [--slurm]
+    python benchmarks/fault_campaign.py --faults 100 --seed 1 [--slurm | --engines]
 
 Hosts are namespaces of this machine with an sshd each (scripts/hosts; needs root). Faults: a
 worker, a keeper, a connection or the session itself is killed, a host is switched off and on, its
 cable is cut and mended. With --slurm attempts run in allocations of a Slurm of this machine
 (scripts/slurm): a worker, a keeper, a connection, the holder of an allocation or the session is
 killed, an allocation is cancelled or preempted; an attempt that loses its allocation is repeated.
+
+With --engines each host has a container engine, agents run in containers, engines are restarted,
+and no container may be left; it needs one here, too (scripts/engine): the image is sent from there.
 
 A session that ends or is killed is resumed until all is done. Meanwhile all processes of all hosts
 are looked at for an item that runs twice at the same time. The exit status is 0 only if nothing was
@@ -31,6 +34,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
+from host_engines import DockedMachines
 from host_machines import HostMachines, RunningSession
 from sandbox_job import wait_until
 from slurm_nodes import SlurmNodes
@@ -47,6 +51,7 @@ time.sleep(float(sys.argv[1]))
 shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
             os.environ["SUBMISSION_DIR"] + "/submission.csv")
 """
+CONTAINED = "sleep {pause}; cp $DATA_DIR/sample_submission.csv $SUBMISSION_DIR/submission.csv"
 
 
 class Campaign:
@@ -55,24 +60,45 @@ class Campaign:
     def __init__(self, options: argparse.Namespace, path: Path) -> None:
         self.options = options
         self.random = random.Random(options.seed)
-        self.hosts: HostMachines | SlurmNodes = (
-            SlurmNodes(self.random, path) if options.slurm else HostMachines(options.hosts)
-        )
+        self.hosts = self._make_hosts(path)
         self.path = path
         self.session: RunningSession | None = None
         self.doubled: set[str] = set()
         self.surprises: list[str] = []
         self.happened: Counter[str] = Counter()
         self._over = threading.Event()
-        (path / "agent.py").write_text(AGENT)
         self.arguments = [
-            f"--mle-agent=python agent.py {options.pause}",
+            self._write_agent(),
             f"--mle-split={options.split}",
             f"--mle-seeds={options.seeds}",
             f"--mle-grace={GRACE}",
             WARN,
             self.hosts.write_toml(path / "hosts.toml", **self._slots()),
         ]
+
+    def _make_hosts(self, path: Path) -> HostMachines | SlurmNodes:
+        if self.options.slurm:
+            return SlurmNodes(self.random, path)
+        return (DockedMachines if self.options.engines else HostMachines)(self.options.hosts)
+
+    def _write_agent(self) -> str:
+        """Write an agent that takes its time, and return the option that names it."""
+        if not self.options.engines:
+            (self.path / "agent.py").write_text(AGENT)
+            return f"--mle-agent=python agent.py {self.options.pause}"
+        from docker_images import BUSYBOX, ensure_busybox
+
+        from pytest_mlebench.sandbox.docker import Engine
+
+        engine = Engine()
+        ensure_busybox(engine.api)
+        engine.close()
+        command = CONTAINED.format(pause=self.options.pause)
+        (self.path / "boxed").mkdir()
+        (self.path / "boxed/agent.toml").write_text(
+            f'image = "{BUSYBOX}"\ncommand = ["sh", "-c", "{command}"]\n'
+        )
+        return "--mle-agent=boxed"
 
     def run(self) -> list[str]:
         """Do it all, and return what went wrong."""
@@ -121,7 +147,10 @@ class Campaign:
         """Return what may happen, by name."""
         if isinstance(self.hosts, SlurmNodes):
             return {**self.hosts.faults(), "session": self._kill_session}
+        engines = isinstance(self.hosts, DockedMachines)
+        more = {"engine": self.hosts.restart_engine} if engines else {}
         return {
+            **more,
             "worker": lambda name: self._kill(name, b"sys.stdin.readline", keeper=False),
             "keeper": lambda name: self._kill(name, b"sys.stdin.readline", keeper=True),
             "session": self._kill_session,
@@ -194,11 +223,15 @@ class Campaign:
     def _watch(self) -> None:
         """Look for an item that runs on two hosts, or twice on one."""
         while not self._over.wait(0.2):
-            seen: Counter[str] = Counter()
-            for pid in self._pids_of_agents():
-                if (item := _item_of(pid)) is not None:
-                    seen[item] += 1
+            seen = Counter(self._running_items())
             self.doubled.update(item for item, count in seen.items() if count > 1)
+
+    def _running_items(self) -> list[str]:
+        """Return the items that agents are at work on, each as often as there are agents."""
+        if isinstance(self.hosts, DockedMachines):
+            return [item for engine in self.hosts.engines.values() for item in engine.items()]
+        items = (_item_of(pid) for pid in self._pids_of_agents())
+        return [item for item in items if item is not None]
 
     def _pids_of_agents(self) -> list[int]:
         """Return processes, the agents' among them."""
@@ -271,6 +304,7 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--slots", type=int, default=1, help="attempts at a time on each host")
     parser.add_argument("--slurm", action="store_true", help="in allocations of a Slurm")
+    parser.add_argument("--engines", action="store_true", help="in containers, on engines")
     parser.add_argument("--split", default="demo", help="six competitions")
     parser.add_argument("--seeds", type=int, default=4, help="with the demo split: 24 items")
     parser.add_argument("--pause", type=float, default=3.0, help="seconds that an agent takes")

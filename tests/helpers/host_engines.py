@@ -1,4 +1,4 @@
-"""Engines on the hosts of this machine, one on each, which runs on the host itself."""
+"""Hosts of this machine with a container engine each, which runs on the host itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,55 @@ class HostEngine:
         """Return the ids of all containers, running or not."""
         return [each["Id"] for each in json.loads(self.api("containers/json?all=1"))]
 
+    def items(self) -> list[str]:
+        """Return the competition and seed of each agent that runs; nothing while it is away."""
+        try:
+            running = json.loads(self.api("containers/json"))
+            facts = [json.loads(self.api(f"containers/{each['Id']}/json")) for each in running]
+        except subprocess.CalledProcessError:  # it is being restarted, or a container has ended
+            return []
+        found = (dict(pair.partition("=")[::2] for pair in each["Config"]["Env"]) for each in facts)
+        names = ("COMPETITION_ID", "MLE_SEED")
+        return [" ".join(env[name] for name in names) for env in found if set(names) <= set(env)]
+
     def has_image(self, name: str) -> bool:
         """Tell whether an image is there, by a name or id."""
         images = json.loads(self.api("images/json?all=1"))
         return any(name in (each["Id"], *(each["RepoTags"] or ())) for each in images)
+
+
+class DockedMachines(HostMachines):
+    """Hosts with an engine each, whose containers a campaign looks at, too."""
+
+    booted = (*HostMachines.booted, "dockerd", "containerd")
+    own = ("e",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.engines = {name: HostEngine(self, name) for name in self.names}
+
+    def do(self, what: str, name: str, *more: str) -> None:
+        """Let something happen to a host; one that is booted starts its engine, too."""
+        super().do(what, name, *more)
+        if what == "back":
+            self.engines[name]("start")
+
+    def restart_engine(self, name: str) -> bool:
+        """Restart the engine of a host; its containers end."""
+        self.engines[name]("restart")
+        return True
+
+    def leftovers(self) -> list[str]:
+        """Return what a session has left, containers among it."""
+        # what is kept for images belongs to no run
+        found = [each for each in super().leftovers() if "/runs/.docker" not in each]
+        for name, engine in self.engines.items():
+            found += [f"{name}: container {each}" for each in engine.containers()]
+        return found
+
+    def down(self) -> None:
+        """End the engines, and then the hosts."""
+        for name, engine in self.engines.items():
+            if self.pids(name):
+                engine("stop")
+        super().down()

@@ -24,7 +24,6 @@ SEEN = {
     if path.is_relative_to("/tmp")
 }
 TWO = ("--mle-competition=demo-digits", "--mle-competition=demo-wine-cultivars")
-BOOTED = ("sshd", "unshare", "bash", "ip")
 
 # an agent that waits until the test lets it go on; it finds the test at the other end of the cable
 WAITING = """
@@ -80,6 +79,9 @@ def write_waiting_agent(path: Path, port: int, *addresses: str) -> str:
 
 class HostMachines:
     """Hosts h1, h2, …, each with an sshd and a file system of its own."""
+
+    booted: tuple[str, ...] = ("sshd", "unshare", "bash", "ip")  # processes that belong to a host
+    own: tuple[str, ...] = ()  # folders in /tmp that do
 
     def __init__(self, number: int, *, shared: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mle-hosts-", dir="/tmp"))
@@ -149,7 +151,7 @@ class HostMachines:
         for pid in self.pids(name):
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if Path(f"/proc/{pid}/comm").read_text().strip() not in BOOTED:
+                if Path(f"/proc/{pid}/comm").read_text().strip() not in self.booted:
                     found.append(f"{pid} {b' '.join(words).decode()[:100]}")
             except OSError:
                 continue
@@ -171,7 +173,7 @@ class HostMachines:
     def _sockets(self, name: str) -> list[Path]:
         """Return the sockets on the disk of a host, but for those of what it has booted."""
         tops = [self.disk(name) / "root/.pytest-mlebench", *(self.disk(name) / "tmp").iterdir()]
-        mine = [top for top in tops if top.name not in SEEN]
+        mine = [top for top in tops if top.name not in SEEN and top.name not in self.own]
         return [path for top in mine for path in (top, *top.rglob("*")) if path.is_socket()]
 
     @property
