@@ -19,6 +19,7 @@ from zipfile import ZipInfo
 
 from pytest_mlebench.archives.deflate import RAW, DeflateError, crc32, fast_zlib, inflated
 from pytest_mlebench.archives.entries import ArchiveEntry, check_entries, check_name
+from pytest_mlebench.archives.unpacked_bytes import Report, reported, times
 from pytest_mlebench.errors import PreparationError
 from pytest_mlebench.host.child_process import problem, serve, started
 from pytest_mlebench.host.hardware import host_cpus
@@ -54,11 +55,13 @@ def unzip(
     jobs: int | None = None,
     done: Done | None = None,
     check: bool = True,
+    report: Report | None = None,
 ) -> None:
     """Unpack *archive* below *target*, judged as a whole before anything is written.
 
     *done* are members that lie there already. Without *check* the sums of the members are not
-    looked at: the sum of the archive has been, and vouches for them.
+    looked at: the sum of the archive has been, and vouches for them. *report* receives about how
+    many bytes are unpacked, of how many.
     """
     infos, members = _judged(archive)
     there = sum(size for _, size, _ in (done or {}).values() if size > 0)
@@ -67,9 +70,9 @@ def unzip(
     members = _still_to_do(members, done or {}, target)
     crew = jobs or host_cpus()
     if crew == 1 or len(members) < MIN_SHARED_MEMBERS:
-        _unpack(archive, target, members, check)
+        _unpack(archive, target, members, check, report)
     else:
-        _share(archive, target, members, crew, check)
+        _share(archive, target, members, crew, check, report)
 
 
 def checked_members(archive: Path) -> list[ZipInfo]:
@@ -107,9 +110,16 @@ def _judged(archive: Path) -> tuple[list[ZipInfo], list[ZipInfo]]:
     return infos, _members(archive, infos)
 
 
-def _unpack(archive: Path, target: Path, members: Sequence[ZipInfo], check: bool) -> None:
+def _unpack(
+    archive: Path,
+    target: Path,
+    members: Sequence[ZipInfo],
+    check: bool,
+    report: Report | None = None,
+) -> None:
     with archive.open("rb") as file:
-        Unpacking(archive, file.fileno(), target, check=check).unpack(members)
+        unpacking = Unpacking(archive, file.fileno(), target, check=check)
+        unpacking.unpack(members if report is None else reported(members, report))
 
 
 def _index(archive: Path) -> list[ZipInfo]:
@@ -120,7 +130,14 @@ def _index(archive: Path) -> list[ZipInfo]:
         raise PreparationError(f"{archive}: not a readable zip: {error}") from None
 
 
-def _share(archive: Path, target: Path, members: Sequence[ZipInfo], crew: int, check: bool) -> None:
+def _share(
+    archive: Path,
+    target: Path,
+    members: Sequence[ZipInfo],
+    crew: int,
+    check: bool,
+    report: Report | None,
+) -> None:
     """Let several processes unpack; threads would wait for one another at every small file."""
     lots = [
         members[start : start + BATCH_MEMBERS] for start in range(0, len(members), BATCH_MEMBERS)
@@ -138,7 +155,8 @@ def _share(archive: Path, target: Path, members: Sequence[ZipInfo], crew: int, c
 
     with ThreadPoolExecutor(crew) as pool:
         futures = [pool.submit(work, share) for share in shares]
-        _unpack(archive, target, ours, check)
+        # the shares are alike: what is reported of ours times their number is about all
+        _unpack(archive, target, ours, check, report and times(crew, report))
         for future in futures:
             future.result()
 

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 from pytest_mlebench.errors import MlebenchError
 
@@ -40,9 +41,20 @@ def started(
         os.close(held)
 
 
-def run_apart(module: str, *arguments: str, inherited: Sequence[int] = ()) -> Done:
-    """Run ``python -m module`` on a lifeline; it has the descriptors *inherited*, too."""
-    with started(module, *arguments, inherited=inherited) as child:
+def run_apart(
+    module: str,
+    *arguments: str,
+    inherited: Sequence[int] = (),
+    beside: Callable[[int], AbstractContextManager[None]] | None = None,
+) -> Done:
+    """Run ``python -m module`` on a lifeline; it has the descriptors *inherited*, too.
+
+    *beside* makes what goes on as long as the child of a number lives.
+    """
+    with (
+        started(module, *arguments, inherited=inherited) as child,
+        beside(child.pid) if beside else nullcontext(),
+    ):
         out, err = child.communicate()
     return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
@@ -58,6 +70,15 @@ def serve(work: Callable[..., None]) -> int:
         sys.stdout.flush()
         return 1
     return 0
+
+
+def bytes_written(pid: int) -> int | None:
+    """Return what a process and its children that have ended wrote to disk (proc(5), io)."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
+    except OSError:  # it has ended, or this system has no such file
+        return None
+    return next(int(line.split()[1]) for line in lines if line.startswith("write_bytes:"))
 
 
 def problem(done: Done) -> str | None:

@@ -7,28 +7,39 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
+from pytest_mlebench._messages import Log, silent
 from pytest_mlebench.competition import Competition, read_competition
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.host.child_process import problem, run_apart, serve
+from pytest_mlebench.host.child_process import bytes_written, problem, run_apart, serve
 from pytest_mlebench.host.shared_cpus import joined
+from pytest_mlebench.store.progress import Pulse
 
 KILLED = -9
 
 
 def prepare_apart(
-    competition: Competition, raw: Path, public: Path, private: Path, cpus: int | None = None
+    competition: Competition,
+    raw: Path,
+    public: Path,
+    private: Path,
+    cpus: int | None = None,
+    progress: Log = silent,
 ) -> None:
     """Run ``Competition.prepare`` in a child: an out-of-memory kill hits nobody else.
 
     *cpus* is the descriptor of those that it shares with others (``shared_cpus``).
     """
-    arguments = [*map(str, (competition.folder, raw, public, private))]
-    if cpus is None:
-        done = run_apart(__name__, *arguments)
-    else:
-        done = run_apart(__name__, *arguments, str(cpus), inherited=[cpus])
+    pulse = Pulse(progress, f"{competition.id}: preparing")
+    done = run_apart(
+        __name__,
+        *map(str, (competition.folder, raw, public, private)),
+        *([] if cpus is None else [str(cpus)]),
+        inherited=[] if cpus is None else [cpus],
+        beside=lambda pid: pulse.watching(partial(bytes_written, pid)),
+    )
     if done.returncode == 0:
         return
     if text := problem(done):

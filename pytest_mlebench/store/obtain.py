@@ -18,6 +18,7 @@ from pytest_mlebench.errors import DatasetError, MlebenchError, PreparationError
 from pytest_mlebench.kaggle.client import Kaggle
 from pytest_mlebench.kaggle.download import dispose_of, download, part_of, read_zip, remove_zip
 from pytest_mlebench.preparing.files import link_tree
+from pytest_mlebench.store.progress import Pulse
 
 KeepRaw = Literal["none", "zip", "all"]
 Origin = dict[str, str | int]
@@ -188,7 +189,8 @@ def _unpacked(
     vouched = known is not None and known.md5 == _published(competition)
     with sum_of:
         if kind(archive) == "zip":
-            unzip(archive, target, done=done, check=not vouched)
+            report = Pulse(progress, f"{competition.id}: unpacking").bytes_done
+            unzip(archive, target, done=done, check=not vouched, report=report)
         else:
             extract(archive, target)
     _verify_zip(competition, archive, sum_of.value, verify)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from pytest_mlebench._messages import Log, Progress
 from pytest_mlebench._units import show_duration, show_size
 
 SECONDS_BETWEEN_LINES = 10.0  # about one download
+SECONDS_BETWEEN_PULSES = 30.0  # about one competition that is unpacked or prepared
 
 
 class Lines:
@@ -68,6 +69,45 @@ class TransferRate:
         far = f"{show_size(done)} of {show_size(total)} ({done / total:.0%})"
         left = f", {show_time_left((total - done) / speed)} left" if speed else ""
         return f"{far}, {show_size(speed)}/s{left}"
+
+
+class Pulse:
+    """Lines about other work than downloads, now and then: how far it is."""
+
+    def __init__(self, log: Log, name: str) -> None:
+        self.log = log
+        self.name = name
+        self._every = SECONDS_BETWEEN_PULSES
+        self._rate = TransferRate(0)
+
+    def bytes_done(self, done: int, total: int) -> None:
+        """Show how many bytes of how many are done, if it is time for a line."""
+        if total and self._rate.due(self._every):
+            share = f"{done / total:.0%}"
+            self.log(f"{self.name}, {show_size(done)} of {show_size(total)} ({share})")
+
+    @contextmanager
+    def watching(self, written: Callable[[], int | None]) -> Iterator[None]:
+        """Show how many bytes have been written as long as the block lasts."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(self._every):
+                size = written()
+                if size is None:
+                    return
+                try:
+                    self.log(f"{self.name}, {show_size(size)} written so far")
+                except BaseException:  # the session is being interrupted, which others see to
+                    return
+
+        thread = threading.Thread(target=watch, daemon=True, name="mle-pulse")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 class Bars:

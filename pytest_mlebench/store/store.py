@@ -138,7 +138,9 @@ class Store:
         new = scratch / "prepared"
         parts = new / "public", new / "private"
         if wanted.apart:
-            prepare_apart(competition, raw.path, *parts, cpus=wanted.turns.cpus)
+            prepare_apart(
+                competition, raw.path, *parts, cpus=wanted.turns.cpus, progress=wanted.progress
+            )
         else:
             competition.prepare(raw.path, *parts)
         marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")

@@ -18,7 +18,7 @@ from pytest_mlebench.cli import main
 from pytest_mlebench.errors import ConfigError, ConfigErrors
 from pytest_mlebench.host.hardware import host_cpus
 from pytest_mlebench.registry import Registry
-from pytest_mlebench.store import bulk
+from pytest_mlebench.store import bulk, progress
 from pytest_mlebench.store.bulk import largest_first, preflight, prepare_selection
 from pytest_mlebench.store.obtain import KeepRaw
 from pytest_mlebench.store.store import Store
@@ -393,3 +393,23 @@ def test_competitions_made_side_by_side_share_the_cpus(
         assert len(counts) == 2
         assert max(counts) <= most
         assert (max(counts) == most) or jobs > 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has written is in /proc")
+def test_what_a_preparation_has_written_is_shown_while_it_lasts(
+    store: Store, make_competition: MakeCompetition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_PULSES", 0.01)
+    flag = tmp_path / "shown"
+    wait = f"    import time\n    for _ in range(6000):\n        if Path({str(flag)!r}).exists():\n"
+    wait += "            break\n        time.sleep(0.01)\n    else:\n        raise TimeoutError\n"
+    for name in NAMES[:2]:
+        make_competition(name, prepare=PREPARE.replace("    header,", f"{wait}    header,", 1))
+
+    def note(text: str) -> None:
+        if text.startswith("one: preparing, ") and text.endswith(" written so far"):
+            flag.touch()
+
+    registry = Registry([tmp_path / "competitions"])
+    made = prepare_selection(registry, NAMES[:2], store, jobs=2, progress=note)
+    assert [each.error for each in made] == [None, None]

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 import time
 
 import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from pytest_mlebench.store.progress import Bars, Lines, as_progress, on_terminal, show_time_left
+from pytest_mlebench.store import progress
+from pytest_mlebench.store.progress import (
+    Bars,
+    Lines,
+    Pulse,
+    as_progress,
+    on_terminal,
+    show_time_left,
+)
 
 
 def test_lines_come_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +103,48 @@ def test_anything_that_takes_a_message_will_do() -> None:
 )
 def test_the_time_left_is_no_more_exact_than_it_can_be(seconds: float, text: str) -> None:
     assert show_time_left(seconds) == text
+
+
+def test_bytes_that_are_done_are_shown_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    said: list[str] = []
+    pulse = Pulse(said.append, "it: unpacking")
+    for done in range(0, 61_000_000, 1_000_000):
+        pulse.bytes_done(done, 60_000_000)
+        clock[0] += 1
+    assert said == [
+        "it: unpacking, 30MB of 60MB (50%)",
+        "it: unpacking, 60MB of 60MB (100%)",
+    ]
+
+
+def test_what_is_written_is_shown_while_something_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_PULSES", 0.001)
+    said: list[str] = []
+    shown = threading.Event()
+
+    def log(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
+            shown.set()
+            raise KeyboardInterrupt  # ends the lines, and nothing else
+
+    with Pulse(log, "it: preparing").watching(lambda: 1000 * len(said)):
+        assert shown.wait(60)
+    assert said == [f"it: preparing, {size} written so far" for size in ("0B", "1kB", "2kB")]
+
+
+def test_where_nothing_is_known_of_what_is_written_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_PULSES", 0.001)
+    asked = threading.Event()
+    said: list[str] = []
+
+    def unknown() -> None:
+        asked.set()
+
+    with Pulse(said.append, "it").watching(unknown):
+        assert asked.wait(60)
+    assert said == []

@@ -400,3 +400,23 @@ def test_a_target_that_cannot_be_written_is_named_by_whichever_process_meets_it(
     (tmp_path / "out" / "3" / "1501.txt").mkdir(parents=True)
     with pytest.raises(PreparationError, match=r"'3/1501\.txt': is both a file and a folder"):
         unzip.unzip(many, tmp_path / "out", jobs=2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_bytes_are_reported_while_a_zip_is_unpacked(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unzip, "MIN_SHARED_MEMBERS", 2)
+    monkeypatch.setattr(unzip, "BATCH_MEMBERS", 1)
+    for number in range(4):
+        (tmp_path / f"{number}").write_bytes(bytes(1000))
+    write_zip(tmp_path / "it.zip", {f"{number}": tmp_path / f"{number}" for number in range(4)})
+    reports: list[tuple[int, int]] = []
+    unzip.unzip(
+        tmp_path / "it.zip",
+        tmp_path / "out",
+        jobs=jobs,
+        report=lambda done, total: reports.append((done, total)),
+    )
+    assert reports == [(done, 4000) for done in range(0, 4000, 1000 * jobs)]
+    assert len(list((tmp_path / "out").iterdir())) == 4
