@@ -6,8 +6,8 @@
 
 Prints a table and ends with 1 if anything got through, or could not be tried though it should
 have been. As root it covers the process sandbox and the rootless one for root and for an ordinary
-user, with our own walls and bubblewrap's (if it is installed), and containers with each network (if
-there is an engine).
+user, with our own walls and bubblewrap's (if it is installed), the process sandbox with a disk for
+each attempt (if there are any), and containers with each network (if there is an engine).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from hostile_agents import ATTACKS
 from other_user import command_as_user
 
 from pytest_mlebench.errors import ConfigError
-from pytest_mlebench.sandbox.process import bubblewrap
+from pytest_mlebench.limits import STANDARD
+from pytest_mlebench.sandbox.process import bubblewrap, own_disk
 
 SHORT = ("answers-behind-a-link", "engine-socket", "other-processes", "memory-in-memfd", "keyrings")
 AT_A_TIME = 2
@@ -47,6 +48,8 @@ def columns() -> Iterator[tuple[str, list[str]]]:
             yield f"{builder} user", command_as_user(*script, builder)
         else:
             yield f"{builder} user", [*script, builder]
+    if own_disk.is_due(STANDARD) and not own_disk.find_problem():
+        yield f"{builders[-1]} disk", [*script, f"{builders[-1]}-disk"]
     if _engine_answers() or os.environ.get("MLEBENCH_REQUIRE_ENGINE"):  # else it is not tried
         for network in ("none", "open", "allow"):
             yield f"docker {network}", [*script, f"docker-{network}"]

@@ -1,15 +1,19 @@
 """Kill sessions, workers, zygotes and graders at random moments, resume, and compare the reports.
 
     python benchmarks/kills.py [KILLS [SEED]]      24 kills unless given; the full form has 1000
+    python benchmarks/kills.py --docker …          with containers, on an engine of its own (root)
 
 Every kill is a SIGKILL at a moment within the time that an undisturbed session takes, of the next
-target in turn. The run is then resumed by its name until nothing is missing; its results must be
+target in turn. With --docker a container may be removed, and the engine restarted or killed and
+started again. The run is then resumed by its name until nothing is missing; its results must be
 those of the undisturbed one, each item must have been graded once, and nothing may be left running.
-The exit status is 1 if a kill lost or changed anything.
+The exit status is 1 if a kill lost or changed anything. Keepers of attempts, which only other hosts
+have, are killed by fault_campaign.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -19,20 +23,46 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+
+from docker_engines import OwnEngine
+from docker_images import BUSYBOX, ensure_busybox
+
+from pytest_mlebench.sandbox.docker import Engine
+from pytest_mlebench.sandbox.docker.labels import OWNED
+
 KILLS = 24
 MAX_SESSIONS = 4  # until a run must be complete
+LOG_LINES = 25  # shown of a session that went wrong
 SECONDS = 300.0  # for a session, on a busy host
 
 AGENT = 'sleep 0.3\ncp "$DATA_DIR/sample_submission.csv" "$SUBMISSION_DIR/submission.csv"\n'
 SELECTION = (
-    *("--mle-agent=sh agent.sh", "--mle-seeds=2"),
-    *("--mle-competition=demo-wine-cultivars", "--mle-competition=demo-digits"),
+    *("--mle-seeds=2", "--mle-competition=demo-wine-cultivars", "--mle-competition=demo-digits"),
 )
-MODES: dict[str, tuple[str, ...]] = {"plain": (), "workers": ("-n2",)}
-TARGETS = (  # who is killed, and in which mode
+AS_PROCESS = "--mle-agent=sh agent.sh"
+IN_CONTAINER = ("--mle-agent=agents/copier/agent.toml", "--mle-cpus=0.5", "--mle-memory=500MB")
+MODES: dict[str, tuple[str, ...]] = {
+    "plain": (AS_PROCESS,),
+    "workers": (AS_PROCESS, "-n2"),
+    "docker": IN_CONTAINER,
+    "docker workers": (*IN_CONTAINER, "-n2"),
+}
+Target = tuple[str, str]  # who is killed, and in which mode
+DOCKER_TARGETS: tuple[Target, ...] = (
+    ("session", "docker"),
+    ("container", "docker"),
+    ("engine restart", "docker"),
+    ("session", "docker workers"),
+    ("worker", "docker workers"),
+    ("container", "docker workers"),
+    ("engine kill", "docker workers"),
+)
+TARGETS: tuple[Target, ...] = (
     ("session", "plain"),
     ("zygote", "plain"),
     ("grader", "plain"),
@@ -49,16 +79,57 @@ MARKS = {  # in the command lines of those that can be killed
 END_SECONDS = 30.0  # for what belonged to a dead session to end, on a busy host
 
 
+class DisturbedEngine:
+    """An engine of the campaign's own, which may be restarted, killed, and robbed."""
+
+    def __init__(self) -> None:
+        self._script = OwnEngine("kills")
+        self.address = self._script("start")
+        self._engine = Engine(self.address)
+        ensure_busybox(self._engine.api)
+
+    def restart(self) -> None:
+        """Stop it, with what runs in it, and start it."""
+        self._script("restart")
+
+    def kill(self) -> None:
+        """Kill it, and start it again."""
+        self._script.kill()
+        self._script("start")
+
+    def containers(self) -> list[str]:
+        """Return the containers of attempts."""
+        found = self._engine.api.containers(all=True, filters={"label": OWNED})
+        return [each["Id"] for each in found]
+
+    def remove(self, container: str) -> None:
+        """Remove a container under the hands of the session."""
+        with contextlib.suppress(self._engine.sdk.errors.APIError):  # it is just being removed
+            self._engine.api.remove_container(container, force=True)
+
+    def close(self) -> None:
+        """Stop it and remove its folder."""
+        self._engine.close()
+        self._script("wipe")
+
+
 class Campaign:
     """Kills in one folder, against what undisturbed sessions of each mode do."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, engine: DisturbedEngine | None = None) -> None:
         self._folder = folder
         self._random = random.Random(seed)
+        self._engine = engine
+        self._targets = TARGETS if engine is None else DOCKER_TARGETS
         (folder / "agent.sh").write_text(AGENT)
+        described = folder / "agents" / "copier" / "agent.toml"  # nothing else is the agent's
+        described.parent.mkdir(parents=True)
+        described.write_text(
+            f'image = "{BUSYBOX}"\ncommand = ["sh", "-c", {json.dumps(AGENT)}]\nnetwork = "none"\n'
+        )
         self._duration: dict[str, float] = {}
         expected = []
-        for mode in MODES:
+        for mode in dict.fromkeys(mode for _, mode in self._targets):
             began = time.monotonic()
             self._start(mode, f"undisturbed-{mode}").wait(SECONDS)
             self._duration[mode] = time.monotonic() - began
@@ -69,33 +140,55 @@ class Campaign:
 
     def kill(self, number: int) -> str | None:
         """Kill the next target once; return what was lost or changed, if anything."""
-        target, mode = TARGETS[number % len(TARGETS)]
+        target, mode = self._targets[number % len(self._targets)]
         run = f"kill-{number}"
         session = self._start(mode, run)
         time.sleep(self._random.uniform(0, self._duration[mode]))
-        for pid in self._victims(session.pid, target):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self._strike(session.pid, target)
         session.wait(SECONDS)
         for _ in range(MAX_SESSIONS):
             if self._start(mode, run).wait(SECONDS) == 0:
                 break
-        return self._complaint(run)
+        complaint = self._complaint(run)
+        if complaint is None:
+            return None
+        log = (self._folder / f"{run}.log").read_text(errors="replace").splitlines()
+        return "\n    ".join([complaint, *log[-LOG_LINES:]])
 
     def describe(self, number: int) -> str:
         """Return which kill it is."""
-        return "{} ({})".format(*TARGETS[number % len(TARGETS)])
+        return "{} ({})".format(*self._targets[number % len(self._targets)])
 
     def _start(self, mode: str, run: str) -> subprocess.Popen[bytes]:
         command = (
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *(*SELECTION, *MODES[mode], f"--mle-run={run}"),
         )
+        variables = os.environ | ({"DOCKER_HOST": self._engine.address} if self._engine else {})
         with (self._folder / f"{run}.log").open("ab") as log:
-            return subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=self._folder, stdout=log, stderr=log, env=variables
+            )
+
+    def _strike(self, session: int, target: str) -> None:
+        """Do to the target what is to be survived; to the session if there is none yet."""
+        if self._engine is not None:
+            deeds: dict[str, Callable[[], None]] = {
+                "engine restart": self._engine.restart,
+                "engine kill": self._engine.kill,
+            }
+            if target == "container" and (containers := self._engine.containers()):
+                chosen, engine = self._random.choice(containers), self._engine
+                deeds["container"] = lambda: engine.remove(chosen)
+            if target in deeds:
+                deeds[target]()
+                return
+        for pid in self._victims(session, target):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _victims(self, session: int, target: str) -> list[int]:
-        if target == "session":
+        if target not in MARKS:
             return [session]
         found = [pid for pid in _descendants(session) if MARKS[target] in _command(pid)]
         return self._random.sample(found, 1) if found else [session]
@@ -116,9 +209,14 @@ class Campaign:
         if left:
             return f"workspaces are left: {left}"
         deadline = time.monotonic() + END_SECONDS
-        while (running := _running_in(self._folder)) and time.monotonic() < deadline:
+        while (running := [*self._running()]) and time.monotonic() < deadline:
             time.sleep(0.1)
-        return f"still running: {running}" if running else None
+        return f"still there: {running}" if running else None
+
+    def _running(self) -> Iterator[str]:
+        yield from _running_in(self._folder)
+        if self._engine is not None:
+            yield from (f"container {each}" for each in self._engine.containers())
 
     def _results(self, run: str) -> Any:
         report = json.loads((self._folder / "mle-runs" / run / "report.json").read_text())
@@ -128,12 +226,20 @@ class Campaign:
         )
 
 
-def main(kills: int, seed: int) -> int:
+def main() -> int:
     """Kill, and print what came of it."""
-    failed = 0
-    print(f"{kills} kills, seed {seed}")
-    with tempfile.TemporaryDirectory() as scratch:
-        campaign = Campaign(Path(scratch), seed)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kills", nargs="?", type=int, default=KILLS)
+    parser.add_argument("seed", nargs="?", type=int, default=0)
+    parser.add_argument("--docker", action="store_true", help="containers, and their engine")
+    args = parser.parse_args()
+    failed, kills = 0, args.kills
+    print(f"{kills} kills, seed {args.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
+        engine = DisturbedEngine() if args.docker else None
+        if engine is not None:
+            stack.callback(engine.close)
+        campaign = Campaign(Path(scratch), args.seed, engine)
         for number in range(kills):
             complaint = campaign.kill(number)
             failed += complaint is not None
@@ -176,5 +282,4 @@ def _command(pid: int) -> str:
 
 
 if __name__ == "__main__":
-    words = [int(word) for word in sys.argv[1:]]
-    sys.exit(main(words[0] if words else KILLS, words[1] if len(words) > 1 else 0))
+    sys.exit(main())

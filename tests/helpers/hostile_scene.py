@@ -3,8 +3,8 @@
     python hostile_scene.py SANDBOX [ATTACK …]
 
 runs attacks as the user that runs it and prints a line of JSON for each: its name, and the holes.
-SANDBOX is ``bubblewrap`` or ``namespaces`` for processes, ``rootless-`` and one of these for an
-unpacked image, or ``docker-`` and a network.
+SANDBOX is ``bubblewrap`` or ``namespaces`` for processes, with ``-disk`` on disks of their own,
+``rootless-`` and one of these for an unpacked image, or ``docker-`` and a network.
 """
 
 from __future__ import annotations
@@ -224,9 +224,13 @@ def sandbox_of(name: str) -> tuple[Sandbox, str, str | None]:
         builder: Any = name.removeprefix("rootless-")
         rootless, image = rootless_sandbox(Path(tempfile.mkdtemp()).resolve(), builder)
         return rootless, "open", image
+    from pytest_mlebench.sandbox.process.own_disk import MIN_SECONDS
     from pytest_mlebench.sandbox.process.process_sandbox import ProcessSandbox
 
-    return ProcessSandbox(grace_seconds=0.5, builders=(name,)), "open", None  # type: ignore[arg-type]  # checked by whoever calls
+    walls: Any = name.removesuffix("-disk")
+    seconds = 0.0 if name.endswith("-disk") else MIN_SECONDS
+    sandbox = ProcessSandbox(grace_seconds=0.5, builders=(walls,), own_disk_seconds=seconds)
+    return sandbox, "open", None
 
 
 def main(name: str, *chosen: str) -> None:

@@ -8,6 +8,8 @@ import pytest
 from disks import needs_root, run_with_mounts, tiny
 from plugin_session import Session
 
+from pytest_mlebench.sandbox.process import own_disk
+
 ONE = "--mle-competition=demo-wine-cultivars"
 NO_CGROUPS = tiny(Path("/sys/fs/cgroup"), "4k")
 
@@ -37,6 +39,18 @@ def test_header_record_and_report_name_the_walls(session: Session) -> None:
     walls = " ".join(record["ending"]["walls"])
     assert header.startswith(f"walls: {walls} (")
     assert session.report("mle-runs/r/report.json")["disclosure"]["walls"] == walls
+
+
+@needs_root
+def test_an_attempt_that_may_take_an_hour_has_a_disk_of_its_own(session: Session) -> None:
+    if problem := own_disk.find_problem():
+        pytest.skip(f"no disks here: {problem}")
+    result = session.run("--mle-agent=dummy", ONE, "--mle-time-limit=1h", "--mle-run=r")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["walls: users mounts * disk (*"])
+    (record,) = session.records("r").values()
+    assert record["ending"]["walls"][-1] == "disk"
+    assert not [*session.path.glob("mle-runs/r/*/seed*/attempt*/home")]
 
 
 @needs_root

@@ -157,10 +157,10 @@ def _mount(place: Path, size: Amount) -> int:
         file = stack.enter_context(tempfile.TemporaryFile(dir=place.parent))
         image = file.fileno()
         _format(image, _with_overhead(size, free_on(place.parent)))
-        device = _attach(image)
+        name, device = _attach(image)
         stack.callback(os.close, device)  # what is mounted holds it; else it is free again
         kernel.mount(
-            f"/proc/self/fd/{device}",
+            name,
             str(place),
             kind="ext4",
             flags=kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_ATIME,
@@ -203,8 +203,8 @@ def _format(image: int, size: Amount) -> None:
         raise OSError(errno.EIO, f"mke2fs: {' '.join(done.stderr.split()) or done.returncode}")
 
 
-def _attach(image: int) -> int:
-    """Return the descriptor of a loop device that is *image*, until nobody uses it any more."""
+def _attach(image: int) -> tuple[str, int]:
+    """Return the name and a descriptor of a loop device that is *image* until nobody uses it."""
     import fcntl  # late on purpose: not on every system
 
     config = _LOOP_CONFIG.pack(
@@ -216,7 +216,8 @@ def _attach(image: int) -> int:
             number = fcntl.ioctl(control, _LOOP_GET_FREE)
         finally:
             os.close(control)
-        device = os.open(f"/dev/loop{number}", os.O_RDWR | os.O_CLOEXEC)
+        name = f"/dev/loop{number}"
+        device = os.open(name, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.ioctl(device, _LOOP_CONFIGURE, config)
         except OSError as problem:
@@ -224,5 +225,5 @@ def _attach(image: int) -> int:
             if problem.errno != errno.EBUSY:
                 raise
         else:
-            return device
+            return name, device
     raise OSError(errno.EBUSY, "no loop device is free")
