@@ -18,7 +18,7 @@ import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
 from pytest_mlebench._csv import read_frame
-from pytest_mlebench.grading.metrics.boxes import BoxFormat, precision_recall
+from pytest_mlebench.grading.metrics.boxes import Boxes, BoxFormat, joined, precision_recall
 
 FORMAT = BoxFormat(6, label=None)
 COORDINATES = ["x_min", "y_min", "x_max", "y_max"]
@@ -28,6 +28,7 @@ IOU = 0.4
 MOST_BOXES = 100  # of an image and class, the surest ones
 LARGEST_AREA = 1e10
 RECALLS = np.linspace(0, 1, 101)
+_NOTHING = (np.empty(0, np.int32), np.empty(0, np.uint64), np.empty((0, 6)))
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,12 +48,9 @@ def check(submission: pd.DataFrame) -> None:
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the mean over the classes of the answers."""
-    truth = pd.concat(list(_portions(answers)), ignore_index=True)
+    truth = _boxes(answers)
     truth["ignored"] = _is_out_of_range(truth)
-    classes = truth["class_id"].unique()
-    # only the surest ones of each class count, so those of each part are enough
-    parts = [_surest(part[part["class_id"].isin(classes)]) for part in _portions(submission)]
-    boxes = _matched(pd.concat(parts, ignore_index=True), truth)
+    boxes = _matched(_boxes(submission, truth["class_id"].unique()), truth)
     counted = boxes[~boxes["ignored"]]
     hits = {name: part["hit"].to_numpy() for name, part in counted.groupby("class_id")}
     totals = truth[~truth["ignored"]].groupby("class_id").size()
@@ -60,35 +58,46 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     return float(np.mean(scores))
 
 
-def _portions(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the boxes of a table some at a time, numbered from 0 in the order of the images."""
+def _boxes(table: pd.DataFrame, classes: Array | None = None) -> pd.DataFrame:
+    """Return the boxes of a table, numbered from 0 in the order of the images.
+
+    Of very many in an image only those that may count, if it is known of which classes these are.
+    """
+    parts, places = [Boxes(*_NOTHING)], [np.empty(0, dtype=np.int64)]
     done = 0
-    yield _frame(np.empty((0, len(COLUMNS))), np.empty(0, np.int32), done)
-    for read in FORMAT.portions(table["image_id"], table["PredictionString"]):
-        classes = read.numbers[:, 0]
+    for boxes in _portions(table):
+        place = np.arange(done, done + len(boxes.rows))
+        done += len(boxes.rows)
+        if classes is not None and boxes.is_dense(MOST_BOXES):
+            chosen = _surest(boxes, classes)
+            boxes, place = boxes.where(chosen), place[chosen]  # noqa: PLW2901  # the rest is over
+        parts.append(boxes)
+        places.append(place)
+    found = joined(parts)
+    frame = pd.DataFrame(found.numbers, columns=COLUMNS).assign(image=found.rows)
+    frame["class_id"] = np.trunc(frame["class_id"]) + 0.0  # no negative zero
+    return frame.assign(number=np.concatenate(places))
+
+
+def _portions(table: pd.DataFrame) -> Iterator[Boxes]:
+    for boxes in FORMAT.portions(table["image_id"], table["PredictionString"]):
+        classes = boxes.numbers[:, 0]
         wrong = np.flatnonzero(~np.isfinite(classes))
         if len(wrong):
             raise InvalidSubmission(
                 f"a class must be a finite number, given: {classes[wrong[0]]} "
-                f"for id {table['image_id'].iloc[read.rows[wrong[0]]]}"
+                f"for id {table['image_id'].iloc[boxes.rows[wrong[0]]]}"
             )
-        yield _frame(read.numbers, read.rows, done)
-        done += len(read.rows)
+        yield boxes
 
 
-def _frame(numbers: Array, rows: Array, done: int) -> pd.DataFrame:
-    boxes = pd.DataFrame(numbers, columns=COLUMNS).assign(image=rows)
-    boxes["class_id"] = np.trunc(boxes["class_id"]) + 0.0  # no negative zero
-    return boxes.assign(number=done + np.arange(len(boxes)))
-
-
-def _surest(boxes: pd.DataFrame) -> pd.DataFrame:
-    """Return those that may be among the surest ones of their image and class."""
-    if len(boxes) <= MOST_BOXES:
-        return boxes
-    order = np.argsort(-boxes["confidence"].to_numpy(), kind="stable")
-    kept = boxes.iloc[order].groupby(GROUP).cumcount().to_numpy() < MOST_BOXES
-    return boxes.iloc[np.sort(order[kept])]
+def _surest(boxes: Boxes, classes: Array) -> Array:
+    """Return which may be among the surest ones of their image and class."""
+    named = np.trunc(boxes.numbers[:, 0])
+    known = np.flatnonzero(np.isin(named, classes))
+    order = known[np.argsort(-boxes.numbers[known, 1], kind="stable")]
+    groups = pd.DataFrame({"image": boxes.rows[order], "class_id": named[order]})
+    return np.sort(order[groups.groupby(GROUP).cumcount().to_numpy() < MOST_BOXES])
 
 
 def _matched(boxes: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:

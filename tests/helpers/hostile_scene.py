@@ -110,8 +110,11 @@ class Scene:
         log = job.log.read_text(errors="replace")
         found = [line for line in log.splitlines() if "HOLE" in line]
         found += [f"HOLE {what}" for what in self._traces(job)]
-        if attack.ends and ending.reason not in attack.ends:
-            found.append(f"HOLE it ended by {ending.reason}, not by {' or '.join(attack.ends)}")
+        ends = attack.ends
+        if "disk" in ending.walls and {"disk-limit", "files-limit"} & {*ends}:
+            ends = (*ends, "exited")  # the kernel has refused it more, and it gave up
+        if ends and ending.reason not in ends:
+            found.append(f"HOLE it ended by {ending.reason}, not by {' or '.join(ends)}")
         if not attack.ends and "Traceback" in log:
             found.append("HOLE the attack itself is broken, see its log")
         return found

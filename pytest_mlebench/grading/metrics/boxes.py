@@ -47,6 +47,10 @@ class Boxes:
             int(np.searchsorted(self.rows, last, side="right")),
         )
 
+    def is_dense(self, most: int) -> bool:
+        """Tell whether there are more than so many boxes in a row, on average."""
+        return len(self.rows) > 0 and len(self.rows) > most * (self.rows[-1] - self.rows[0] + 1)
+
     @cached_property
     def groups(self) -> Mapping[tuple[int, Any], Array]:
         """Return the positions of the boxes of each row and label, in the order of the text."""
