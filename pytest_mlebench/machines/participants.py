@@ -264,7 +264,13 @@ class FleetMembership:
         slot.is_given_up = True
         self.say(f"{slot.machine.name} is given up: {why}")
         if self._early is None:
+            if all(each.is_given_up for each in self.slots):
+                self._end_alone()
             self.elastic.await_member(slot, come=True)
+
+    def _end_alone(self) -> None:
+        self.say("no host is left: the session ends")
+        self.elastic.end()
 
     def _trouble(self, slot: Slot, problem: str) -> None:
         if slot.trouble != problem and self._early is None:
@@ -316,8 +322,7 @@ class FleetMembership:
             self._alone_since, self._said_at = now, 0.0
         left = self._alone_since + self.wait_seconds - now
         if left <= 0 or not waiting:
-            self.say("no host is left: the session ends")
-            self.elastic.end()
+            self._end_alone()
         elif now - self._said_at >= REMIND_SECONDS:
             self._said_at = now
             self.say(f"no host can be reached: waiting for another {show_duration(round(left))}")

@@ -162,8 +162,13 @@ class ResultsLog:
     def _note_what_nobody_ran(self, session: pytest.Session) -> None:
         """Let no session end well that was to run an agent and ran none."""
         config = session.config
+        ended_well = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         if not self.expected:
-            if asked := self._asked(config):
+            if self.session.settings.hosts is not None:
+                if session.exitstatus in ended_well:
+                    self.missed.append("nothing ran: no host came to work")
+                    session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            elif asked := self._asked(config):
                 self.missed.append(
                     f"{asked} has nothing to judge: no test of this session is about a "
                     "competition (a test is if it takes mle_grade or mle_run)"
@@ -175,7 +180,7 @@ class ResultsLog:
         elif all(result.status in {"skipped", "missing"} for _, result in self.found):
             skipped = sum(result.status == "skipped" for _, result in self.found)
             self.missed.append(f"nothing ran: {skipped} of {len(self.expected)} items were skipped")
-        elif session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        elif session.exitstatus in ended_well:
             left = self.expected.keys() - {key for key, _ in self.found}
             if left:
                 self.missed.append(f"{len(left)} of {len(self.expected)} items were not run")

@@ -67,12 +67,15 @@ class DockedMachines(HostMachines):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.engines = {name: HostEngine(self, name) for name in self.names}
+        self._of_earlier_boots: set[str] = set()
 
     def do(self, what: str, name: str, *more: str) -> None:
         """Let something happen to a host; one that is booted starts its engine, too."""
         super().do(what, name, *more)
         if what == "back":
             self.engines[name]("start")
+            # on a real host these are known by its last boot, and removed; namespaces share a boot
+            self._of_earlier_boots.update(self.engines[name].containers())
 
     def restart_engine(self, name: str) -> bool:
         """Restart the engine of a host; its containers end."""
@@ -84,7 +87,8 @@ class DockedMachines(HostMachines):
         # what is kept for images belongs to no run
         found = [each for each in super().leftovers() if "/runs/.docker" not in each]
         for name, engine in self.engines.items():
-            found += [f"{name}: container {each}" for each in engine.containers()]
+            left = set(engine.containers()) - self._of_earlier_boots
+            found += [f"{name}: container {each}" for each in sorted(left)]
         return found
 
     def down(self) -> None:

@@ -84,11 +84,12 @@ def write_toml(
 def jobs() -> list[str]:
     """Return the ids of all jobs that Slurm has, running or waiting."""
     command = ["squeue", "--noheader", "--format=%A"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return sorted(done.stdout.split(), key=int)
 
 
 def scancel() -> None:
-    subprocess.run(["scancel", max(jobs(), key=int)], check=True)
+    subprocess.run(["scancel", jobs()[-1]], check=True)
 
 
 def preempt() -> None:
@@ -207,8 +208,8 @@ def test_a_session_that_is_killed_finds_its_allocations_again(
 def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
     slurm: None, agent: str, gate: Gate, start: Start, tmp_path: Path
 ) -> None:
-    option = write_toml(tmp_path, slots=1, keepalive="4s")
-    session = start(agent, option, TWO[0], "--mle-grace=6s")
+    option = write_toml(tmp_path, slots=1, keepalive="2s")
+    session = start(agent, option, TWO[0], "--mle-grace=5s")
     ((name, _),) = session.wait_for_running(1).items()
     (job,) = jobs()
     session.process.kill()
@@ -221,6 +222,26 @@ def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
     phases = {name: record["phase"] for name, record in again.records().items()}
     assert phases == {name: "error", name.replace("attempt1", "attempt2"): "graded"}
     assert wait_until(lambda: jobs() == [], 60)
+
+
+def test_a_session_that_no_allocation_came_to_has_failed(
+    slurm: None, agent: str, start: Start, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"  # works where pytest runs, and not on the nodes
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" != pytest_mlebench.machines.allocation_holder ] || exit 3\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    option = write_toml(tmp_path, slots=1)
+    toml = tmp_path / "hosts.toml"
+    toml.write_text(toml.read_text().replace(sys.executable, str(python)))
+    session = start(agent, option, TWO[0], "--mle-grace=5s", "--mle-fail-under=0")
+    assert session.end() == pytest.ExitCode.TESTS_FAILED, session.text
+    assert "has ended before a worker could join it" in session.text
+    assert "missed: nothing ran: no host came to work" in session.text
+    assert "--mle-run=r (resumes)" in session.text
+    assert jobs() == []
 
 
 def test_words_that_sbatch_does_not_know_are_refused(
