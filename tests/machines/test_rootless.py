@@ -9,7 +9,7 @@ import pytest
 from host_machines import TWO, HostMachines, RunningSession
 from rootless_images import busybox_archive, needs_busybox
 
-pytestmark = [needs_busybox, pytest.mark.slow]
+pytestmark = [needs_busybox]
 
 Start = Callable[..., RunningSession]
 

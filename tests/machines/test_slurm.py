@@ -205,7 +205,6 @@ def test_a_session_that_is_killed_finds_its_allocations_again(
     assert wait_until(lambda: jobs() == [], 60)
 
 
-@pytest.mark.slow
 def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
     slurm: None, agent: str, gate: Gate, start: Start, tmp_path: Path
 ) -> None:
@@ -225,7 +224,6 @@ def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
     assert wait_until(lambda: jobs() == [], 60)
 
 
-@pytest.mark.slow
 def test_a_session_that_no_allocation_came_to_has_failed(
     slurm: None, agent: str, start: Start, tmp_path: Path
 ) -> None:
