@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,10 @@ class Verdicts:
         """Show medals as letters and words; a lost worker is an error, not the agent's failure."""
         if report.when not in PHASES:
             return "error", "E", "ERROR"
+        if report.when != "call" or not report.passed:
+            return None
         found = found_in(report)
-        if found is None or report.when != "call" or not report.passed:
+        if found is None:
             return None
         medal = found[1].medal
         word = medal.name if medal else "PASS"
@@ -121,6 +124,7 @@ def reason_of(report: pytest.TestReport) -> str:
     return str(report.longrepr if crash is None else crash.message)
 
 
+@lru_cache(maxsize=4)  # each report is asked several times in a row
 def found_in(report: pytest.TestReport) -> tuple[ItemKey, Result] | None:
     """Return the item and the result on a test report, if it is one of ours."""
     data = getattr(report, ATTRIBUTE, None)

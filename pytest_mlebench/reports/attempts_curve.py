@@ -13,12 +13,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count, takewhile
 from typing import Any
 
 from pytest_mlebench.medals import Medal
 from pytest_mlebench.reports.results import Result
 
 RESAMPLES = 2_000
+EVERY_SIZE = 32  # of so many attempts each number has a point of its own
 MIN_ATTEMPTS = 2  # of a competition, for a curve over attempts
 
 
@@ -43,7 +45,10 @@ class CurvePoint:
 
 
 def pass_at_k(results: Iterable[Result]) -> list[CurvePoint]:
-    """Return the chance of a medal with k attempts, for every k that all competitions have."""
+    """Return the chance of a medal with k attempts, for every k that all competitions have.
+
+    Beyond ``EVERY_SIZE`` only every doubling, and the largest.
+    """
     hits = [[result.medal > Medal.NONE for result in group] for group in _groups(results)]
     return _curve(hits, _medal_share)
 
@@ -76,11 +81,14 @@ def proportion_with_hit(attempts: int, hits: int, k: int) -> float:
 
 def mean_of_best(values: Sequence[float], k: int) -> float:
     """Return the mean over all groups of *k* values of the largest of the group."""
-    ranked = sorted(values)
-    # the value at place i is the largest of the groups that take the others from before it
-    weights = [math.comb(place, k - 1) for place in range(len(ranked))]
-    total = math.fsum(weight * value for weight, value in zip(weights, ranked, strict=True))
-    return total / math.comb(len(ranked), k)
+    ranked = sorted(values, reverse=True)
+    # the proportion of groups of which a value is the largest: the others are among the rest of
+    # them; one step after the other, as the numbers of groups are larger than any float
+    weights, weight = [], k / len(ranked)
+    for rest in range(len(ranked) - 1, k - 2, -1):
+        weights.append(weight)
+        weight *= (rest - k + 1) / max(1, rest)
+    return math.fsum(weight * value for weight, value in zip(weights, ranked, strict=False))
 
 
 def mean_point(x: float, values: Sequence[float]) -> CurvePoint:
@@ -107,7 +115,13 @@ def _curve(
     groups: Sequence[Sequence[float]], figure: Callable[[Sequence[float], int], float]
 ) -> list[CurvePoint]:
     shortest = min(map(len, groups), default=0)
-    return [mean_point(k, [figure(group, k) for group in groups]) for k in range(1, shortest + 1)]
+    return [mean_point(k, [figure(group, k) for group in groups]) for k in _sizes(shortest)]
+
+
+def _sizes(most: int) -> list[int]:
+    """Return for how many attempts there is a point: each number, of many every doubling."""
+    doubled = takewhile(lambda size: size < most, (EVERY_SIZE << n for n in count(1)))
+    return [*range(1, min(EVERY_SIZE, most) + 1), *doubled, *([most] if most > EVERY_SIZE else [])]
 
 
 def _medal_share(hits: Sequence[float], k: int) -> float:

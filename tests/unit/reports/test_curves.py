@@ -241,3 +241,13 @@ def test_the_report_command_cuts_no_problem_where_there_is_room(tmp_path: Path) 
     problem = "no submission.csv: " + "the agent was busy, " * 10 + "as it says"
     Report.of([failed("demo-digits", 0, problem)], registry=Registry()).write(tmp_path / "r.json")
     assert f"demo-digits seed0: {problem}" in cli("report", tmp_path / "r.json").stdout
+
+
+def test_the_best_of_very_many_attempts_is_no_larger_than_any_number() -> None:
+    assert mean_of_best([0.5] * 3200, 1600) == pytest.approx(0.5)
+    assert mean_of_best([*range(3200)], 3200) == pytest.approx(3199)
+
+
+def test_very_many_attempts_have_a_point_for_every_doubling() -> None:
+    results = [Result("a", seed, "error", error="lost") for seed in range(100)]
+    assert [point.x for point in best_of_k(results)] == [*range(1, 33), 64, 100]
