@@ -141,6 +141,10 @@ def _raise_outcome(folder: Path) -> None:
     raise error(text) if known and error is not errors.UnknownName else SandboxError(text)
 
 
+def _write_outcome(folder: Path, kind: str | None, text: str) -> None:
+    write_text(folder / ".outcome.json", json.dumps((kind, text)))
+
+
 def _detach(folder: Path, work: Work, grace: float, begun: int, after_kill: Work | None) -> None:
     """Become a process that belongs to nobody, and never return."""
     try:
@@ -171,7 +175,7 @@ def _keep(folder: Path, work: Work, grace: float, begun: int, after_kill: Work |
         outcome = ("SandboxError", watch.reason or "the attempt was interrupted on its host")
     except BaseException as error:  # whatever it is, whoever waits has to learn of it
         outcome = (type(error).__name__, str(error))
-    write_text(folder / ".outcome.json", json.dumps(outcome))
+    _write_outcome(folder, *outcome)
     if warden is not None:
         os.write(warden, b"1")
     os._exit(0)  # frees the lock; nothing of the worker's is to be torn down here
@@ -233,6 +237,9 @@ class _Watch:
         while until is None:
             time.sleep(POLL_SECONDS)
             until = self._end_of_patience()
+        if self._folder.is_dir():
+            with contextlib.suppress(OSError):  # for whoever asks, should it not end by itself
+                _write_outcome(self._folder, "SandboxError", self.reason or "")
         if self._main is not None:
             signal.pthread_kill(self._main, signal.SIGINT)
         while boot_clock() < until:  # a host that has slept may be late already

@@ -13,9 +13,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_pla
 REQUIRE = "MLEBENCH_REQUIRE_BROWSER"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start Chromium once; no browser is ever downloaded."""
+    """Start Chromium, which no test downloads.
+
+    Not for longer than a module needs it: beside playwright no test can run an event loop.
+    """
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         if os.environ.get(REQUIRE):

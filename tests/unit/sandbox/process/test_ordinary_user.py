@@ -10,7 +10,7 @@ import pytest
 from other_user import pytest_as_user
 
 HERE = Path(__file__).parent
-FILES = ("test_sandbox.py", "test_view.py", "test_walls.py")
+FILES = ("test_process_sandbox.py", "test_view.py", "test_walls.py")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="they are run by a user already")
