@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import stat
 import tempfile
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 _MALFORMED = (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError)
 MIN_SHARED_BYTES = 128 << 10
+MEMORY = Path("/dev/shm")  # files there are in memory, and need no disk that makes thousands
+MAX_MEMORY_BYTES, MEMORY_PARTS = 1 << 30, 8  # of a bundle there, and of what is free for it
 NOTES = ".verify"  # in the store: what an interrupted verification has graded already
 
 
@@ -77,16 +80,38 @@ def verify(request: Request) -> list[Claim]:
         raise ConfigError(f"{bundle}: a folder, not a bundle: pytest-mlebench bundle packs a run")
     if not bundle.is_file():
         raise ConfigError(f"{bundle}: there is no such file")
-    with tempfile.TemporaryDirectory(prefix="mlebench-verify.") as scratch:
+    members = _members(bundle)
+    place = scratch_place(sum(info.file_size for info in members))
+    with tempfile.TemporaryDirectory(prefix="mlebench-verify.", dir=place) as scratch:
         folder = Path(scratch)
-        sums = _unpack(bundle, folder, request.jobs)
+        sums = _unpack(bundle, members, folder, request.jobs)
         return list(_claims(request, folder, sums))
 
 
-def _unpack(bundle: Path, folder: Path, jobs: int) -> Sums:
+def scratch_place(size: int, memory: Path = MEMORY) -> Path | None:
+    """Return a folder in memory where *size* is little there; None for the usual folder."""
+    if "TMPDIR" in os.environ or size > MAX_MEMORY_BYTES or not memory.is_dir():
+        return None
+    free = min(_available_memory(), shutil.disk_usage(memory).free)
+    return memory if MEMORY_PARTS * size <= free else None
+
+
+def _available_memory() -> int:
+    """Return how many bytes may be used before anything is swapped out (man 5 proc, meminfo)."""
+    with Path("/proc/meminfo").open(encoding="ascii") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvail"))
+
+
+def _members(bundle: Path) -> list[zipfile.ZipInfo]:
+    try:
+        return checked_members(bundle)
+    except PreparationError as error:  # names the file itself
+        raise ConfigError(str(error)) from None
+
+
+def _unpack(bundle: Path, members: Sequence[zipfile.ZipInfo], folder: Path, jobs: int) -> Sums:
     """Unpack every member and return its sum and size; what is on disk then has these sums."""
     try:
-        members = checked_members(bundle)
         check_entries(bundle, map(_entry, members), folder)
         if MANIFEST not in {info.filename for info in members}:
             raise ConfigError(f"{bundle}: not a bundle of pytest-mlebench (no {MANIFEST})")
@@ -164,7 +189,7 @@ def _of_run(request: Request, folder: Path, manifest: Manifest, sums: Sums) -> I
         *text_claims(folder, raw, relative, manifest),
     ]
     yield from about
-    graded = _regrade(request, found)
+    graded = _regrade(request, found, sums)
     for result in found.results:
         if result.run is not None:
             yield score_claim(result, graded)
@@ -200,7 +225,7 @@ def _signature(request: Request, folder: Path) -> Claim:
     return Claim("signature", "holds", text)
 
 
-def _regrade(request: Request, found: Report) -> dict[str, Regraded]:
+def _regrade(request: Request, found: Report, sums: Sums) -> dict[str, Regraded]:
     files = {
         key: (result.competition, path)
         for result in found.results
@@ -213,7 +238,8 @@ def _regrade(request: Request, found: Report) -> dict[str, Regraded]:
         Task(key, competition, path, request.store, roots, request.score)
         for key, (competition, path) in files.items()
     ]
-    notes = Notes(request.store / NOTES / f"{sha256(request.bundle)}.jsonl")
+    content = hashlib.sha256(repr(sorted(sums.items())).encode()).hexdigest()
+    notes = Notes(request.store / NOTES / f"{content}.jsonl")
     graded = regrade(tasks, request.jobs, notes, request.progress)
     if all(each.grade is not None for each in graded.values()):
         notes.forget()

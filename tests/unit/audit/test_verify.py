@@ -508,3 +508,18 @@ def test_the_commands_bundle_and_verify(run: GradedRun, tmp_path: Path) -> None:
     assert (done.returncode, data["verified"]) == (1, False)
     assert "not the folder of a run" in complaint("bundle", tmp_path, "-o", tmp_path / "x.zip")
     assert "--jobs must be positive" in complaint("verify", out, "--jobs", "0")
+
+
+def test_a_small_bundle_is_unpacked_in_memory_where_there_is_plenty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert verify.scratch_place(0, tmp_path) == tmp_path
+    assert verify.scratch_place(verify.MAX_MEMORY_BYTES + 1, tmp_path) is None
+    assert (
+        verify.scratch_place(shutil.disk_usage(tmp_path).free // verify.MEMORY_PARTS + 1, tmp_path)
+        is None
+    )
+    assert verify.scratch_place(0, tmp_path / "none") is None
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert verify.scratch_place(0, tmp_path) is None
