@@ -29,13 +29,13 @@ import reporting
 from attempt_folders import AGENT, write_attempt, write_run
 
 from pytest_mlebench._files import sha256
-from pytest_mlebench.attempts.grading_process import score_apart
+from pytest_mlebench.attempts.grading_process import score_apart, start_early
 from pytest_mlebench.attempts.record import Conditions
 from pytest_mlebench.audit.audit_claim import audit_claim
 from pytest_mlebench.audit.audit_run import audit_run, files_of
 from pytest_mlebench.audit.bundle import MANIFEST, read_manifest, write_bundle
 from pytest_mlebench.audit.claims import exit_status
-from pytest_mlebench.audit.regrade import Notes, Task, regrade
+from pytest_mlebench.audit.regrade import Notes, Task, grading_processes, regrade
 from pytest_mlebench.grade import grade_submission
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD
@@ -115,7 +115,8 @@ def verify(run: bundles.GradedRun, bundle: Path, jobs: int) -> float:
     ]
     write_bundle(run.path, bundle, run.registry)
     started = time.perf_counter()
-    regrade(tasks, jobs, Notes(None), lambda done, of: None)
+    with grading_processes(jobs, start_early) as pool:
+        regrade(tasks, pool, Notes(None), lambda done, of: None)
     grading = time.perf_counter() - started
     started = time.perf_counter()
     claims = run.verify(bundle, jobs=jobs)

@@ -52,6 +52,11 @@ def check_apart(competition: Competition, submission: Path, public: Path) -> Non
         _server.ask("check", competition, submission, public)
 
 
+def start_early() -> None:
+    """Let the server load what grading needs while there is nothing to grade yet."""
+    _server.start()
+
+
 class GradingServer:
     """The session's side: a server that starts when it is first needed."""
 
@@ -59,6 +64,12 @@ class GradingServer:
         self._lock = threading.Lock()
         self._door: socket.socket | None = None
         self._owner = 0  # a copy of the session must not talk to its server
+
+    def start(self) -> None:
+        """Start it and wait for nothing; the first request does, too."""
+        with self._lock:
+            if self._door is None or self._owner != os.getpid():
+                self._door = self._start()
 
     def ask(
         self, task: str, competition: Competition, submission: Path, data: Path

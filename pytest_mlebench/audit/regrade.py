@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_mlebench.grade import Scorer
 
 
+Pool = ProcessPoolExecutor | None  # None: this process itself
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -82,27 +83,43 @@ class Notes:
                     yield key, Regraded(key, Grade.from_dict(data["grade"]))
 
 
+@contextmanager
+def grading_processes(jobs: int, start_early: Callable[[], object]) -> Iterator[Pool]:
+    """Yield processes that grade, and begin with *start_early*: before there is anything to grade.
+
+    They are copies of this one: those that start anew would load pandas before their first grade.
+    """
+    if jobs <= 1:
+        start_early()
+        yield None
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=start_early) as pool:
+        pool.submit(_begin)  # with the first request all of them start
+        yield pool
+
+
 def regrade(
-    tasks: Sequence[Task], jobs: int, notes: Notes, progress: Callable[[int, int], object]
+    tasks: Sequence[Task], pool: Pool, notes: Notes, progress: Callable[[int, int], object]
 ) -> dict[str, Regraded]:
     """Grade what is not noted already, each result noted as it comes."""
     done = {task.key: notes.known[task.key] for task in tasks if task.key in notes.known}
-    rest = [task for task in tasks if task.key not in done]
-    for found in _all(rest, min(jobs, len(rest))):
+    for found in _all([task for task in tasks if task.key not in done], pool):
         notes.add(found)
         done[found.key] = found
         progress(len(done), len(tasks))
     return done
 
 
-def _all(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
+def _all(tasks: Sequence[Task], pool: Pool) -> Iterator[Regraded]:
     """Grade side by side; if a process is lost, what it left is graded in one by itself each."""
-    if jobs <= 1:
+    if pool is None:
         yield from map(_grade, tasks)
         return
     rest = {task.key: task for task in tasks}
     try:
-        for found in _pooled(tasks, jobs):
+        for future in as_completed([pool.submit(_grade, task) for task in tasks]):
+            found = future.result()
             del rest[found.key]
             yield found
     except BrokenProcessPool:
@@ -119,17 +136,15 @@ def in_processes(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Itera
         yield from pool.map(work, tasks)
 
 
-def _pooled(tasks: Sequence[Task], jobs: int) -> Iterator[Regraded]:
-    # fork: a worker that starts anew would load pandas before its first grade
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        for future in as_completed([pool.submit(_grade, task) for task in tasks]):
-            yield future.result()
+def _begin() -> None:
+    """Do nothing, in a process that has started."""
 
 
 def _alone(task: Task) -> Regraded:
+    context = multiprocessing.get_context("fork")
     try:
-        return next(_pooled([task], 1))
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            return pool.submit(_grade, task).result()
     except BrokenProcessPool:
         problem = "the process that graded it was killed: try again, perhaps with fewer --jobs"
         return Regraded(task.key, None, problem)

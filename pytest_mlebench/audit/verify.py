@@ -41,7 +41,7 @@ from pytest_mlebench.audit.claims import (
     records_claim,
     text_claims,
 )
-from pytest_mlebench.audit.regrade import Notes, Regraded, Task, regrade
+from pytest_mlebench.audit.regrade import Notes, Pool, Regraded, Task, grading_processes, regrade
 from pytest_mlebench.audit.score_claims import gradable, score_claim, snapshot_claims, with_grade
 from pytest_mlebench.audit.signature import check
 from pytest_mlebench.errors import ConfigError, MlebenchError, PreparationError
@@ -67,6 +67,7 @@ class Request:
     registry: Registry
     store: Path
     score: Scorer  # behind walls: the files of a bundle are hostile
+    start_early: Callable[[], object]  # what a process that scores can do before it has a file
     jobs: int = 1
     signers: Path | None = None  # a file of allowed signers, ssh-keygen(1)
     signer: str = ""
@@ -82,10 +83,13 @@ def verify(request: Request) -> list[Claim]:
         raise ConfigError(f"{bundle}: there is no such file")
     members = _members(bundle)
     place = scratch_place(sum(info.file_size for info in members))
-    with tempfile.TemporaryDirectory(prefix="mlebench-verify.", dir=place) as scratch:
+    with (
+        grading_processes(request.jobs, request.start_early) as pool,
+        tempfile.TemporaryDirectory(prefix="mlebench-verify.", dir=place) as scratch,
+    ):
         folder = Path(scratch)
         sums = _unpack(bundle, members, folder, request.jobs)
-        return list(_claims(request, folder, sums))
+        return list(_claims(request, folder, sums, pool))
 
 
 def scratch_place(size: int, memory: Path = MEMORY) -> Path | None:
@@ -158,7 +162,7 @@ def _copy(blocks: Iterable[bytes | memoryview], target: Path) -> tuple[str, int]
     return digest.hexdigest(), size
 
 
-def _claims(request: Request, folder: Path, sums: Sums) -> Iterator[Claim]:
+def _claims(request: Request, folder: Path, sums: Sums, pool: Pool) -> Iterator[Claim]:
     try:
         manifest = read_manifest(folder)
     except ConfigError as error:
@@ -168,13 +172,15 @@ def _claims(request: Request, folder: Path, sums: Sums) -> Iterator[Claim]:
     yield files_claim(sums, manifest)
     yield _signature(request, folder)
     try:
-        yield from _of_run(request, folder, manifest, sums)
+        yield from _of_run(request, folder, manifest, sums, pool)
     except (MlebenchError, *_MALFORMED) as error:
         text = f"{type(error).__name__}: {error}" if isinstance(error, _MALFORMED) else str(error)
         yield Claim("records", "fails", f"cannot be read: {text}".replace(f"{folder}/", ""))
 
 
-def _of_run(request: Request, folder: Path, manifest: Manifest, sums: Sums) -> Iterator[Claim]:
+def _of_run(
+    request: Request, folder: Path, manifest: Manifest, sums: Sums, pool: Pool
+) -> Iterator[Claim]:
     """Judge what is claimed of the run; malformed files of it end the judgement."""
     # taken of the very bytes that were written to a folder of our own
     known = {str(folder / name): digest for name, (digest, _) in sums.items()}
@@ -189,7 +195,7 @@ def _of_run(request: Request, folder: Path, manifest: Manifest, sums: Sums) -> I
         *text_claims(folder, raw, relative, manifest),
     ]
     yield from about
-    graded = _regrade(request, found, sums)
+    graded = _regrade(request, found, sums, pool)
     for result in found.results:
         if result.run is not None:
             yield score_claim(result, graded)
@@ -225,7 +231,7 @@ def _signature(request: Request, folder: Path) -> Claim:
     return Claim("signature", "holds", text)
 
 
-def _regrade(request: Request, found: Report, sums: Sums) -> dict[str, Regraded]:
+def _regrade(request: Request, found: Report, sums: Sums, pool: Pool) -> dict[str, Regraded]:
     files = {
         key: (result.competition, path)
         for result in found.results
@@ -240,7 +246,7 @@ def _regrade(request: Request, found: Report, sums: Sums) -> dict[str, Regraded]
     ]
     content = hashlib.sha256(repr(sorted(sums.items())).encode()).hexdigest()
     notes = Notes(request.store / NOTES / f"{content}.jsonl")
-    graded = regrade(tasks, request.jobs, notes, request.progress)
+    graded = regrade(tasks, pool, notes, request.progress)
     if all(each.grade is not None for each in graded.values()):
         notes.forget()
     return graded

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from pytest_mlebench._plain_text import one_line
-from pytest_mlebench.attempts.grading_process import score_apart
+from pytest_mlebench.attempts.grading_process import score_apart, start_early
 from pytest_mlebench.audit.claims import exit_status
 from pytest_mlebench.audit.verify import Request, verify
 from pytest_mlebench.commands.shared import (
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         registry=registry_of(args),
         store=store_folder(args),
         score=score_apart,
+        start_early=start_early,
         jobs=args.jobs,
         signers=args.signers,
         signer=args.signer,

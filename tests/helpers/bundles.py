@@ -12,7 +12,7 @@ from pathlib import Path
 from attempt_folders import AGENT, write_attempt, write_run
 from reporting import write_competition, write_submission
 
-from pytest_mlebench.attempts.grading_process import score_apart
+from pytest_mlebench.attempts.grading_process import score_apart, start_early
 from pytest_mlebench.attempts.record import Conditions
 from pytest_mlebench.audit.audit_run import AttemptCheck, audit_run
 from pytest_mlebench.audit.bundle import MANIFEST, Manifest, _add
@@ -41,7 +41,7 @@ class GradedRun:
 
     def verify(self, bundle: Path, **changes: object) -> list[Claim]:
         """Verify a bundle with the data at hand."""
-        request = Request(bundle, self.registry, self.store, score_apart)
+        request = Request(bundle, self.registry, self.store, score_apart, start_early)
         return verify(replace(request, **changes))  # type: ignore[arg-type]
 
     def audit(self, *further: AttemptCheck) -> Audit:
