@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 from uuid import uuid4
 
 import pytest
 from docker_images import BUSYBOX
 from docker_jobs import JobMaker
+from image_archives import layer, member
+from image_registry import ImageRegistry, image_registry
 
 from pytest_mlebench.agent import Agent, start_script
 from pytest_mlebench.errors import ConfigError, ConfigErrors
+from pytest_mlebench.sandbox import ImageIdentity
 from pytest_mlebench.sandbox.account import Account, choose_account
 from pytest_mlebench.sandbox.docker import DockerSandbox, Engine, prepared_image
 from pytest_mlebench.sandbox.docker.images import Images
@@ -148,6 +154,48 @@ def test_an_image_that_is_nowhere_is_named_beside_limits_that_are_too_large(
     first, *_, last = map(str, caught.value.errors)
     assert first.startswith("the limit of 9000 CPUs is more than the ")
     assert last.startswith("the image 'mlebench-test.invalid/no-such-image:1' is not on the engine")
+
+
+@pytest.fixture
+def registry(engine: Engine) -> Iterator[ImageRegistry]:
+    """A registry with an image that no engine has seen before."""
+    content = uuid4().hex.encode()
+    with image_registry(layer(member("unique", content=content))) as registry:
+        yield registry
+        with contextlib.suppress(engine.sdk.errors.NotFound):
+            engine.api.remove_image(registry.image_id, force=True)
+
+
+def test_an_image_is_pulled_by_its_tag(images: Images, registry: ImageRegistry) -> None:
+    agent = Agent(name="pulled", image=f"{registry.repository}:1")
+    assert images.ensure(agent).id == registry.image_id
+    assert registry.asked[0] == "1"
+
+
+def test_the_very_image_of_another_engine_is_pulled_by_its_digest(
+    images: Images, registry: ImageRegistry
+) -> None:
+    def bring() -> NoReturn:
+        raise AssertionError("it was to be sent, although it can be pulled")
+
+    agent = Agent(name="pulled", image=f"{registry.repository}:1")
+    wanted = ImageIdentity(registry.image_id, registry.by_digest)
+    found = images.ensure_same(agent, wanted, bring)
+    assert (found.id, found.digest) == (registry.image_id, registry.by_digest)
+    assert set(registry.asked) == {registry.by_digest.partition("@")[2]}
+
+
+def test_a_registry_that_has_another_image_under_the_digest_is_not_believed(
+    images: Images, registry: ImageRegistry
+) -> None:
+    def bring() -> NoReturn:
+        raise OSError("nobody sends it")
+
+    wanted = ImageIdentity(registry.image_id, registry.by_digest)
+    registry.blobs = {name: data[::-1] for name, data in registry.blobs.items()}
+    words = "is not on the engine, cannot be pulled, and was not sent .nobody sends it.: pull or"
+    with pytest.raises(ConfigError, match=words):
+        images.ensure_same(Agent(name="pulled"), wanted, bring)
 
 
 def test_a_name_that_is_none_is_refused(sandbox: DockerSandbox, make_job: JobMaker) -> None:
