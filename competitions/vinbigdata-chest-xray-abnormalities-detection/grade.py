@@ -9,6 +9,7 @@ very first prediction is that of the first image.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 def read_answers(private: Path) -> pd.DataFrame:
     """Return a row for each image, its true boxes written like predictions."""
-    truth = read_frame(private / "answers.csv").assign(confidence=1)
-    truth["PredictionString"] = truth[COLUMNS].astype(str).agg(" ".join, axis=1)
-    return truth.groupby("image_id", as_index=False)["PredictionString"].agg(" ".join)
+    truth = read_frame(private / "answers.csv", dtype=str).assign(confidence="1")
+    words = zip(*(truth[column].tolist() for column in COLUMNS), strict=True)
+    boxes = defaultdict(list)
+    for image, box in zip(truth["image_id"].tolist(), words, strict=True):
+        boxes[image].extend(box)
+    texts = [(image, " ".join(boxes[image])) for image in sorted(boxes)]
+    return pd.DataFrame(texts, columns=["image_id", "PredictionString"])
 
 
 def check(submission: pd.DataFrame) -> None:
