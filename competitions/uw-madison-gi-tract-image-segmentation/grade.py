@@ -17,6 +17,7 @@ from pytest_mlebench.grading.metrics.masks import (
     read_masks,
     true_masks,
 )
+from pytest_mlebench.grading.metrics.volumes import hausdorff
 from pytest_mlebench.grading.tokens import as_texts
 
 GRADE_CHECKS = True
@@ -24,8 +25,6 @@ DICE_WEIGHT, DISTANCE_WEIGHT = 0.4, 0.6
 TOO_MANY = 10  # so many times the true voxels are as far off as can be
 SMALL_PAIRS = 4_000  # of a true and a given voxel, all of which are compared at once
 SCANS_AT_ONCE = 1_000
-SMALL = 10_000  # voxels, whose distances are transformed before a search has begun
-SEARCHED_SHARE = 1 / 8  # of all voxels; to search for more takes longer than to transform all
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, int, int]
@@ -180,42 +179,4 @@ def _hausdorff(truth: Array, mask: Array) -> float:
         return np.nan
     if not true_voxels or not voxels or voxels > TOO_MANY * true_voxels:
         return 1.0
-    spacing = 1 / np.array(truth.shape)
-    box = _box(truth | mask)
-    truth, mask = truth[box], mask[box]
-    farthest = max(_directed(truth, mask, spacing), _directed(mask, truth, spacing))
-    return float(farthest / np.sqrt(3))
-
-
-def _box(volume: Array) -> tuple[slice, ...]:
-    """Return the smallest box with all voxels of a volume."""
-    places = [np.flatnonzero(volume.any(axis=others)) for others in ((1, 2), (0, 2), (0, 1))]
-    return tuple(slice(place[0], place[-1] + 1) for place in places)
-
-
-def _directed(here: Array, there: Array, spacing: Array) -> float:
-    """Return how far the farthest voxel of the one volume is from the other."""
-    from scipy import ndimage, spatial  # late on purpose: a mere check needs none of it
-
-    apart = here & ~there
-    count = np.count_nonzero(apart)
-    if not count:
-        return 0.0
-    if apart.size < SMALL or count > SEARCHED_SHARE * apart.size:
-        return float(ndimage.distance_transform_edt(~there, sampling=spacing)[apart].max())
-    near = np.argwhere(_surface(there)) * spacing
-    tree = spatial.cKDTree(near, balanced_tree=False, compact_nodes=False)
-    return float(tree.query(np.argwhere(apart) * spacing)[0].max())
-
-
-def _surface(volume: Array) -> Array:
-    """Return the voxels with a neighbour outside: one of them is the nearest to what is outside."""
-    inner = np.zeros_like(volume)
-    core = volume[1:-1, 1:-1, 1:-1].copy()
-    for axis in range(volume.ndim):
-        for side in (slice(None, -2), slice(2, None)):
-            neighbours = [slice(1, -1)] * volume.ndim
-            neighbours[axis] = side
-            core &= volume[tuple(neighbours)]
-    inner[1:-1, 1:-1, 1:-1] = core
-    return volume & ~inner
+    return float(hausdorff(truth, mask) / np.sqrt(3))
