@@ -88,6 +88,22 @@ def jobs() -> list[str]:
     return sorted(done.stdout.split(), key=int)
 
 
+def no_jobs_left() -> bool:
+    return wait_until(lambda: jobs() == [], 60)
+
+
+def what_is_left() -> str:
+    """Return what keeps jobs from ending: their states, why nodes are out, their processes."""
+    shown = [
+        subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        for words in (["squeue"], ["sinfo", "-R"], ["ps", "-eo", "pid,ppid,stat,wchan:24,args"])
+    ]
+    jobs_and_nodes, every = shown[:2], shown[2].splitlines()
+    numbers = {str(pid) for pid in processes("")}
+    ours = [line[:200] for line in every if line.split()[0] in numbers or "slurmstepd" in line]
+    return "\n".join([*jobs_and_nodes, *ours])
+
+
 def scancel() -> None:
     subprocess.run(["scancel", jobs()[-1]], check=True)
 
@@ -112,7 +128,7 @@ def test_attempts_run_in_allocations_of_their_own(
         # not the node's: 1000 MB for each CPU
         assert record["conditions"]["hardware"]["memory"] == "2.097GB"
         assert record["conditions"]["limits"]["memory_bytes"] == 2000 * 2**20
-    assert wait_until(lambda: jobs() == [], 60)
+    assert no_jobs_left(), what_is_left()
 
 
 @pytest.mark.parametrize("take", [scancel, preempt])
@@ -182,7 +198,7 @@ def test_an_attempt_outlives_its_worker_and_its_connection_to_an_allocation(
     records = session.records()
     assert {name: record["phase"] for name, record in records.items()} == {name: "graded"}
     assert [records[name]["conditions"]["job"]] == job
-    assert wait_until(lambda: jobs() == [], 60)
+    assert no_jobs_left(), what_is_left()
 
 
 def test_a_session_that_is_killed_finds_its_allocations_again(
@@ -202,7 +218,7 @@ def test_a_session_that_is_killed_finds_its_allocations_again(
     assert again.end() == 0, again.text
     assert {n: r["timings"]["running"] for n, r in again.records().items()} == began
     assert {r["phase"] for r in again.records().values()} == {"graded"}
-    assert wait_until(lambda: jobs() == [], 60)
+    assert no_jobs_left(), what_is_left()
 
 
 def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
@@ -221,7 +237,7 @@ def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
     assert again.end() == 0, again.text
     phases = {name: record["phase"] for name, record in again.records().items()}
     assert phases == {name: "error", name.replace("attempt1", "attempt2"): "graded"}
-    assert wait_until(lambda: jobs() == [], 60)
+    assert no_jobs_left(), what_is_left()
 
 
 def test_a_session_that_no_allocation_came_to_has_failed(
@@ -270,7 +286,7 @@ def test_the_session_itself_can_be_a_job(slurm: None, tmp_path: Path) -> None:
     assert "pool is here: 2 at a time" in log
     report = json.loads((tmp_path / "mle-runs/r/report.json").read_text())
     assert [result["outcome"] for result in report["results"]] == ["graded"] * 2
-    assert wait_until(lambda: jobs() == [], 60)
+    assert no_jobs_left(), what_is_left()
 
 
 @pytest.mark.parametrize(
@@ -353,4 +369,4 @@ def test_an_interrupt_takes_back_what_was_asked_for(
     assert wait_until(lambda: len(jobs()) == 2, 60)  # one runs, one waits for the whole node
     session.process.send_signal(signal.SIGINT)
     assert session.end() == pytest.ExitCode.INTERRUPTED
-    assert wait_until(lambda: jobs() == [], 60)
+    assert no_jobs_left(), what_is_left()
