@@ -89,7 +89,8 @@ def jobs() -> list[str]:
 
 
 def no_jobs_left() -> bool:
-    return wait_until(lambda: jobs() == [], 60)
+    """Tell whether all jobs end; Slurm asks again after a minute where a step did not."""
+    return wait_until(lambda: jobs() == [], 300)
 
 
 def what_is_left() -> str:
@@ -230,7 +231,7 @@ def test_an_allocation_that_nobody_asks_for_ends_with_the_grace(
     (job,) = jobs()
     session.process.kill()
     session.process.wait()
-    assert wait_until(lambda: jobs() == [], 120), "it waits for somebody"
+    assert no_jobs_left(), what_is_left()
     assert not socket_path(job).parent.exists()
     gate.open.add("all")
     again = start(agent, option, log="again")
