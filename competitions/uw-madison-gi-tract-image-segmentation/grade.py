@@ -17,7 +17,7 @@ from pytest_mlebench.grading.metrics.masks import (
     read_masks,
     true_masks,
 )
-from pytest_mlebench.grading.metrics.volumes import hausdorff
+from pytest_mlebench.grading.metrics.voxels import hausdorff
 from pytest_mlebench.grading.tokens import as_texts
 
 GRADE_CHECKS = True

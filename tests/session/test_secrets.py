@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from plugin_session import Session
 
-from pytest_mlebench.attempts.grading_process import score_apart
+from pytest_mlebench.attempts.grading_process import score_apart, start_early
 from pytest_mlebench.audit.bundle import write_bundle
 from pytest_mlebench.audit.verify import Request, verify
 from pytest_mlebench.registry import Registry
@@ -75,7 +75,7 @@ def _bundle_is_true_and_has_no_secret(run: Path, bundle: Path) -> None:
             if not name.endswith("submission.csv"):  # as it was handed in: it is what was graded
                 assert SECRET.encode() not in archive.read(name), name
     assert "***" in " ".join(names)
-    claims = verify(Request(bundle, Registry(), default_store(), score_apart))
+    claims = verify(Request(bundle, Registry(), default_store(), score_apart, start_early))
     assert {claim.name: claim.text for claim in claims if claim.verdict != "holds"} == {}
 
 
