@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from pytest_mlebench.machines.allocation_holder import socket_path
+from pytest_mlebench.machines.allocation_holder import socket_path, user_of
 
 HOLDER_SECONDS = 60.0  # for the holder, which begins with its allocation, to listen
 POLL_SECONDS = 0.1
@@ -28,6 +28,8 @@ def enter(path: Path, words: list[str]) -> int:
     """Let the holder start Python with some words on our streams; return its exit status."""
     with socket.socket(socket.AF_UNIX) as connection:
         _connect(connection, path)
+        if user_of(connection) != os.getuid():  # everybody may make folders in /tmp
+            raise SystemExit(f"{path} is another user's: nothing was given to it")
         socket.send_fds(connection, [json.dumps(words).encode()], [0, 1, 2])
         ended = connection.recv(1)
     return ended[0] if ended else 1

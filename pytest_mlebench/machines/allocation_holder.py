@@ -43,7 +43,7 @@ class AllocationHolder:
         self._path = path
         self._idle_seconds = idle_seconds
         self._workers: dict[int, tuple[subprocess.Popen[bytes], socket.socket]] = {}
-        self._told: set[int] = set()  # that they are to end
+        self._signalled: set[int] = set()  # to end
         self._is_ending = False
         self._server: socket.socket | None = _listen(path)
 
@@ -84,7 +84,7 @@ class AllocationHolder:
             return
         connection.settimeout(MESSAGE_SECONDS)
         with contextlib.suppress(OSError, ValueError):
-            if _user_of(connection) == os.getuid():
+            if user_of(connection) == os.getuid():
                 self._start(connection)
                 return
         connection.close()
@@ -136,8 +136,8 @@ class AllocationHolder:
     def _pass_on(self) -> None:
         """Pass on that the job is to end: Slurm tells nobody else in this step."""
         for pid in list(self._kept()):  # workers first: they must not begin anything new
-            if pid not in self._told:
-                self._told.add(pid)
+            if pid not in self._signalled:
+                self._signalled.add(pid)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
@@ -172,7 +172,7 @@ def _age(place: Path) -> float:
         return 0.0
 
 
-def _user_of(connection: socket.socket) -> int:
+def user_of(connection: socket.socket) -> int:
     """Return the user at the other end of a socket (man 7 unix, SO_PEERCRED)."""
     layout = struct.Struct("3i")
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, layout.size)

@@ -141,5 +141,5 @@ def _run(words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[st
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("Try ")]
-    return told[-1].removeprefix("sbatch: ") if told else f"exit status {done.returncode}"
+    reasons = [line for line in lines if not line.startswith("Try ")]
+    return reasons[-1].removeprefix("sbatch: ") if reasons else f"exit status {done.returncode}"

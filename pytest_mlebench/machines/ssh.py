@@ -83,7 +83,7 @@ def step_words(machine: Machine, job: str, node: str) -> list[str]:
 
 
 def outside_of_job() -> list[str]:
-    """Return what lets srun and sbatch do as they are told although we are in a job ourselves.
+    """Return what lets srun and sbatch ask for another job although we are in one ourselves.
 
     With the variables of a job srun would start a step of that job (man srun, INPUT ENVIRONMENT).
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,22 @@ if os.fork() == 0:
     os._exit(0)
 print(os.getppid(), flush=True)
 sys.stdin.readline()
+"""
+
+# somebody who listens where a holder would
+LISTENS = """
+import os, pathlib, socket, sys
+os.setuid(65534)  # nobody
+path = pathlib.Path(sys.argv[1])
+path.parent.mkdir()
+server = socket.socket(socket.AF_UNIX)
+server.bind(str(path))
+path.parent.chmod(0o777)
+path.chmod(0o777)
+server.listen()
+print("ready", flush=True)
+connection, _ = server.accept()
+print(socket.recv_fds(connection, 1 << 16, 3)[1], flush=True)
 """
 
 
@@ -103,3 +120,14 @@ def test_a_holder_to_whom_nobody_comes_ends(job: str) -> None:
     environment = os.environ | {"SLURM_JOB_ID": job}
     done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=60, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_nothing_is_given_to_another_user_who_listens_there(job: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", LISTENS, str(socket_path(job))]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listener:
+        assert line_of(listener) == "ready"
+        entry = enter(job, tmp_path / "end")
+        assert entry.wait(60) == 1
+        assert line_of(listener) == "[]", "no streams have come"
+    shutil.rmtree(socket_path(job).parent)
