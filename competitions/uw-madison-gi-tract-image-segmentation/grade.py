@@ -148,16 +148,16 @@ def _small_distances(truth: _Voxels, masks: _Voxels, shapes: Array) -> Array:
     true, given = (np.bincount(each.scans, minlength=len(shapes)) for each in (truth, masks))
     farthest = np.zeros(len(shapes))
     for here, there in ((truth, masks), (masks, truth)):
-        apart = here.missing_in(there)
-        nearest = np.full(len(apart.numbers), np.inf)
-        for some, others in pairs_of(apart.scans, there.scans):
+        alone = here.missing_in(there)
+        nearest = np.full(len(alone.numbers), np.inf)
+        for some, others in pairs_of(alone.scans, there.scans):
             squares = np.zeros(len(some))
-            for mine, theirs in zip(apart.places, there.places, strict=True):
+            for mine, theirs in zip(alone.places, there.places, strict=True):
                 squares += (mine[some] - theirs[others]) ** 2
             firsts = np.flatnonzero(np.diff(some, prepend=-1))
             least = np.minimum.reduceat(squares, firsts)
             nearest[some[firsts]] = np.minimum(nearest[some[firsts]], least)
-        np.maximum.at(farthest, apart.scans, nearest)
+        np.maximum.at(farthest, alone.scans, nearest)
     distances = np.sqrt(farthest) / np.sqrt(3)
     distances[(true == 0) | (given == 0) | (given > TOO_MANY * true)] = 1.0
     distances[(true == 0) & (given == 0)] = np.nan

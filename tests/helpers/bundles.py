@@ -106,6 +106,11 @@ def tampered(bundle: Path, target: Path, edit: Edit, *, honest_sums: bool = True
     return target
 
 
+def failed(claims: list[Claim]) -> dict[str, str]:
+    """Return the names and texts of the claims that do not hold."""
+    return {claim.name: claim.text for claim in claims if claim.verdict == "fails"}
+
+
 def edit_json(name: str, change: Callable[[dict[str, object]], object]) -> Edit:
     """Return the edit of a JSON file in a bundle."""
 

@@ -5,16 +5,30 @@ done = run_with_mounts(tiny(folder, "4g,nr_inodes=50000"), "--mle-agent=dummy", 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from pytest_mlebench.sandbox.process import kernel
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+
+
+@contextlib.contextmanager
+def mounted_tmpfs(folder: Path, options: str) -> Iterator[Path]:
+    """Make a folder a disk of its own in memory, for a while; root only."""
+    folder.mkdir(exist_ok=True)
+    kernel.mount("tmpfs", str(folder), kind="tmpfs", options=options)
+    try:
+        yield folder
+    finally:
+        kernel.unmount(str(folder))
 
 
 def run_with_mounts(

@@ -1,4 +1,4 @@
-"""How far two volumes of voxels are apart."""
+"""The distance of two volumes of voxels."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def _directed(here: Array, there: Array, spacing: Array) -> float:
     """Return how far the farthest voxel of the one volume is from the other."""
     from scipy import ndimage, spatial  # late on purpose: a mere check needs none of it
 
-    apart = here & ~there
-    count = np.count_nonzero(apart)
+    alone = here & ~there
+    count = np.count_nonzero(alone)
     if not count:
         return 0.0
-    if apart.size < SMALL or count > SEARCHED_SHARE * apart.size:
-        return float(ndimage.distance_transform_edt(~there, sampling=spacing)[apart].max())
+    if alone.size < SMALL or count > SEARCHED_SHARE * alone.size:
+        return float(ndimage.distance_transform_edt(~there, sampling=spacing)[alone].max())
     near = np.argwhere(_surface(there)) * spacing
     tree = spatial.cKDTree(near, balanced_tree=False, compact_nodes=False)
-    return float(tree.query(np.argwhere(apart) * spacing)[0].max())
+    return float(tree.query(np.argwhere(alone) * spacing)[0].max())
 
 
 def _surface(volume: Array) -> Array:

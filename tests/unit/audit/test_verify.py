@@ -6,20 +6,17 @@ import json
 import os
 import shutil
 import signal
-import stat
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import Edit, GradedRun, edit_json, graded_run, tampered
+from bundles import Edit, GradedRun, edit_json, failed, graded_run, tampered
 from command_line import cli, complaint
 
-from pytest_mlebench.archives import entries
 from pytest_mlebench.audit import verify
 from pytest_mlebench.audit.attempt_files import AttemptFiles
-from pytest_mlebench.audit.bundle import MANIFEST, write_bundle
+from pytest_mlebench.audit.bundle import write_bundle
 from pytest_mlebench.audit.claims import Claim, exit_status
 from pytest_mlebench.competition import Competition
 from pytest_mlebench.errors import ConfigError
@@ -30,25 +27,6 @@ from pytest_mlebench.sandbox.kept_files import sums_of
 RECORD = "run/tiny/seed1/attempt1/record.json"
 SNAPSHOTS = "tiny seed 1 snapshots"
 SUBMISSIONS = [f"run/tiny/seed{seed}/attempt1/submission.csv" for seed in (0, 1)]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> GradedRun:
-    """Return a run that was really graded."""
-    return graded_run(tmp_path_factory.mktemp("graded"))
-
-
-@pytest.fixture(scope="module")
-def bundle(run: GradedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return its bundle."""
-    path = tmp_path_factory.mktemp("bundle") / "b.zip"
-    run.audit()
-    write_bundle(run.path, path, run.registry)
-    return path
-
-
-def _failed(claims: list[Claim]) -> dict[str, str]:
-    return {claim.name: claim.text for claim in claims if claim.verdict == "fails"}
 
 
 def _is_found_out(run: GradedRun, bundle: Path) -> bool:
@@ -95,7 +73,7 @@ def test_files_that_are_unpacked_side_by_side_are_judged_as_others_are(
     changed = tampered(
         bundle, tmp_path / "t.zip", lambda files: files.update({SUBMISSIONS[1]: b"id,y\n1,2\n"})
     )
-    assert {"kept files", "tiny seed 1"} <= _failed(run.verify(changed, jobs=2)).keys()
+    assert {"kept files", "tiny seed 1"} <= failed(run.verify(changed, jobs=2)).keys()
 
 
 def test_only_what_was_unpacked_is_removed(run: GradedRun, tmp_path: Path) -> None:
@@ -118,7 +96,7 @@ def test_a_changed_file_without_its_sum_is_named(
         del files["run/tiny/seed0/attempt1/artefacts/code/main.py"]
 
     changed = tampered(bundle, tmp_path / "t.zip", edit, honest_sums=False)
-    assert _failed(run.verify(changed))["files"] == (
+    assert failed(run.verify(changed))["files"] == (
         "run/tiny/seed0/attempt1/artefacts/code/main.py is not in the bundle; "
         "run/extra.txt is not in the manifest; run/tiny/seed0/attempt1/run.log was changed"
     )
@@ -229,7 +207,7 @@ def test_a_forger_who_puts_the_sums_right_is_found_out(
     run: GradedRun, bundle: Path, tmp_path: Path, edit: Edit, claim: str, words: str
 ) -> None:
     claims = run.verify(tampered(bundle, tmp_path / "t.zip", edit))
-    assert words in _failed(claims)[claim]
+    assert words in failed(claims)[claim]
     assert exit_status(claims) == 1
 
 
@@ -285,7 +263,7 @@ def test_the_facts_of_an_audit_are_looked_for_anew(
 ) -> None:
     run, bundle = suspicious
     claims = run.verify(tampered(bundle, tmp_path / "t.zip", edit))
-    assert words in _failed(claims)["audit"]
+    assert words in failed(claims)["audit"]
 
 
 def _without_sums(files: dict[str, bytes]) -> None:
@@ -363,112 +341,6 @@ def test_what_was_interrupted_continues(run: GradedRun, bundle: Path) -> None:
     assert not list((run.store / ".verify").iterdir())
 
 
-@pytest.fixture(scope="module")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a private key of ssh-keygen."""
-    path = tmp_path_factory.mktemp("keys") / "key"
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me@here", "-f", str(path)]
-    subprocess.run(words, check=True)
-    return path
-
-
-def test_a_signature_is_checked(run: GradedRun, key: Path, tmp_path: Path) -> None:
-    signed = tmp_path / "s.zip"
-    write_bundle(run.path, signed, run.registry, key=key)
-    texts = {claim.name: claim.text for claim in run.verify(signed)}
-    assert texts["signature"].startswith('Good "pytest-mlebench" signature with ED25519 key')
-    signers = tmp_path / "signers"
-    signers.write_text(f"me@here {key.with_suffix('.pub').read_text()}")
-    assert exit_status(run.verify(signed, signers=signers, signer="me@here")) == 0
-    assert "signature" in _failed(run.verify(signed, signers=signers, signer="you@there"))
-    forged = tampered(signed, tmp_path / "f.zip", edit_json("report.json", _better_rates))
-    assert "signature" in _failed(run.verify(forged))
-
-
-def test_a_missing_signature_is_a_failure_where_one_is_expected(
-    run: GradedRun, bundle: Path, key: Path
-) -> None:
-    claims = run.verify(bundle, signers=key.with_suffix(".pub"), signer="me@here")
-    assert _failed(claims) == {"signature": "the bundle is not signed, 'me@here' expected"}
-
-
-def test_a_key_that_is_none_is_refused(run: GradedRun, tmp_path: Path) -> None:
-    bad = tmp_path / "key"
-    bad.write_text("no key")
-    for key in (bad, tmp_path / "none"):
-        with pytest.raises(ConfigError, match="--sign"):
-            write_bundle(run.path, tmp_path / "b.zip", run.registry, key=key)
-        assert not (tmp_path / "b.zip").exists()
-
-
-def _zip(path: Path, *members: tuple[str, bytes], mode: int = stat.S_IFREG) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members:
-            info = zipfile.ZipInfo(name)
-            info.external_attr = (mode | 0o644) << 16
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, content)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("members", "mode", "words"),
-    [
-        ([("a.txt", b"x")], stat.S_IFREG, "not a bundle of pytest-mlebench (no manifest.json)"),
-        ([(MANIFEST, b"{}"), ("../x", b"x")], stat.S_IFREG, "leads out of its folder"),
-        ([(MANIFEST, b"{}"), ("/etc/x", b"x")], stat.S_IFREG, "has an absolute path"),
-        ([(MANIFEST, b"/etc/passwd")], stat.S_IFLNK, "is a link or a device"),
-        (
-            [(MANIFEST, b"{}"), ("run/a.csv", b"x"), ("run/./a.csv", b"y")],
-            stat.S_IFREG,
-            "refused, two members of it are written to run/a.csv",
-        ),
-        (
-            [(MANIFEST, b"{}"), ("run", b"x"), ("run/a.csv", b"y")],
-            stat.S_IFREG,
-            "refused, two members of it are written to run",
-        ),
-    ],
-)
-def test_hostile_archives_are_refused(
-    run: GradedRun, tmp_path: Path, members: list[tuple[str, bytes]], mode: int, words: str
-) -> None:
-    with pytest.raises(ConfigError) as error:
-        run.verify(_zip(tmp_path / "h.zip", *members, mode=mode))
-    assert words in str(error.value)
-
-
-def test_a_bundle_that_would_fill_the_disk_is_refused(
-    run: GradedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(entries, "MAX_UNCHECKED_BYTES", 1 << 20)
-    bomb = _zip(tmp_path / "h.zip", (MANIFEST, b"{}"), ("run/run.json", bytes(1 << 22)))
-    with pytest.raises(ConfigError, match="more than 400 times as many"):
-        run.verify(bomb)
-    understated = bomb.read_bytes().replace((1 << 22).to_bytes(4, "little"), b"\1\0\0\0")
-    bomb.write_bytes(understated)  # one byte, it says
-    with pytest.raises(ConfigError, match=r"h\.zip"):
-        run.verify(bomb)
-
-
-def test_a_manifest_that_is_none_fails(run: GradedRun, tmp_path: Path) -> None:
-    for content in (b"{}", b"[", b"[1]", b'{"format": "pytest-mlebench bundle"}'):
-        claims = run.verify(_zip(tmp_path / "h.zip", (MANIFEST, content)))
-        assert list(_failed(claims)) == ["manifest"]
-
-
-def test_truncated_and_absent_files_are_named(run: GradedRun, bundle: Path, tmp_path: Path) -> None:
-    short = tmp_path / "short.zip"
-    short.write_bytes(bundle.read_bytes()[:-100])
-    for path, words in (
-        (short, "not a readable zip"),
-        (tmp_path / "none.zip", "no such file"),
-        (tmp_path, "a folder, not a bundle"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            run.verify(path)
-
-
 def test_an_audit_without_its_logs_is_not_checked(tmp_path: Path) -> None:
     run = graded_run(tmp_path, (0.5,))
     attempt = run.path / "tiny" / "seed0" / "attempt1"
@@ -491,7 +363,6 @@ def _put_sums_right(attempt: Path) -> None:
     record.write_text(json.dumps(data | {"sums": sums_of(AttemptFolder(attempt))}))
 
 
-@pytest.mark.usefixtures("bundle")  # the run is audited
 def test_the_commands_bundle_and_verify(run: GradedRun, tmp_path: Path) -> None:
     out = tmp_path / "b.zip"
     mine = ("--competitions", run.registry.roots[1])

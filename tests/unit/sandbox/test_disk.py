@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from disks import mounted_tmpfs
 from sandbox_job import Place
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.sandbox.disk import Amount, DiskGuard, DiskMeter
-from pytest_mlebench.sandbox.process import kernel
 
 MB = 10**6
 LARGE = Amount(10**15, 10**9)
@@ -48,11 +48,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A small disk of its own: 100 MB, 4000 files."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a disk for this")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    kernel.mount("tmpfs", str(folder), kind="tmpfs", options="size=100m,nr_inodes=4000")
-    yield folder
-    kernel.unmount(str(folder))
+    with mounted_tmpfs(tmp_path / "disk", "size=100m,nr_inodes=4000") as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -207,9 +204,6 @@ time.sleep(600)
 def test_an_agent_that_uses_up_the_files_of_a_disk_gets_no_other_try(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can mount a disk for this")
-    kernel.mount("tmpfs", str(tmp_path), kind="tmpfs", options="size=3g,nr_inodes=50000")
-    try:
+    with mounted_tmpfs(tmp_path, "size=3g,nr_inodes=50000"):
         done = Place(tmp_path / "place").run(python=FILL)
-    finally:
-        kernel.unmount(str(tmp_path))
     assert done.outcome.reason == "files-limit"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from attempt_folders import write_attempt, write_run
+from disks import mounted_tmpfs
 from sandbox_job import HELPERS, Finished, Place, wait_until
 
 from pytest_mlebench.agent import Agent
@@ -91,11 +92,8 @@ def needs_disks(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def below(tmp_path: Path) -> Iterator[Path]:
     """A disk of 300 MB, on which there can be others."""
-    folder = tmp_path / "below"
-    folder.mkdir()
-    kernel.mount("tmpfs", str(folder), kind="tmpfs", options="size=300m")
-    yield folder
-    kernel.unmount(str(folder))
+    with mounted_tmpfs(tmp_path / "below", "size=300m") as folder:
+        yield folder
 
 
 @pytest.fixture
