@@ -68,7 +68,9 @@ def seconds(folder: Path, items: int) -> float:
         *("--mle-agent=sh agent.sh", "--mle-competition=demo-wine-cultivars"),
         *(f"--mle-seeds={items}", f"--mle-run=of-{items}"),
     )
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")  # by the first session
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"a session with {items} items ended with status {status}")

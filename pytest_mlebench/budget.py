@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_mlebench.errors import ConfigError
@@ -24,7 +24,7 @@ class Budget:
     session_usd: float | None = None  # of the whole run, over all workers
 
     def __bool__(self) -> bool:
-        return any(value is not None for value in asdict(self).values())
+        return any(value is not None for value in vars(self).values())
 
     @property
     def needs_prices(self) -> bool:
@@ -38,7 +38,7 @@ class Budget:
 
     def overridden_by(self, other: Budget) -> Budget:
         """Return this budget with every bound that *other* sets."""
-        changes: dict[str, Any] = {k: v for k, v in asdict(other).items() if v is not None}
+        changes: dict[str, Any] = {k: v for k, v in vars(other).items() if v is not None}
         return replace(self, **changes)
 
     def describe(self) -> str:
@@ -53,7 +53,7 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bounds that are set, for a record."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: value for key, value in vars(self).items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Budget:

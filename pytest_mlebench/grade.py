@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ class Grade:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record."""
-        return asdict(self) | {"medal": str(self.medal)}
+        return vars(self) | {"medal": str(self.medal)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Grade:
@@ -184,7 +184,7 @@ class Snapshot:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a record."""
-        return asdict(self) | {"medal": str(self.medal)}
+        return vars(self) | {"medal": str(self.medal)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:

@@ -15,7 +15,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Identity:
 
     facts: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Return what is the same only if all facts are."""
         return _digest(dict(self.facts))[:SHOWN_DIGITS]

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -274,10 +275,8 @@ def read_attempt(folder: Path) -> Run | None:
     """Return the attempt recorded in *folder*, or None where there is no record."""
     path = AttemptFolder(folder).record
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        schema = data["schema"]
-        if schema in READABLE:
-            return Run(folder, AttemptRecord.from_dict(data, str(path)))
+        found = path.stat()
+        return Run(folder, _read_record(path, found.st_ino, found.st_mtime_ns, found.st_size))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
@@ -285,10 +284,20 @@ def read_attempt(folder: Path) -> Run | None:
             f"{path}: cannot be read: {type(error).__name__}: {error}; move it away, or choose "
             f"another run"
         ) from None
-    raise ConfigError(
-        f"{path}: has schema {schema!r}, this version reads {' and '.join(map(str, READABLE))}: "
-        "use the version of pytest-mlebench that wrote it, or choose another run"
-    )
+
+
+@lru_cache(maxsize=1 << 14)  # a session looks three times at the records of a run that it resumes
+def _read_record(path: Path, _inode: int, _time: int, _size: int) -> AttemptRecord:
+    """Return a record as it was written at some time; every writing makes another file of it."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    schema = data["schema"]
+    if schema not in READABLE:
+        raise ConfigError(
+            f"{path}: has schema {schema!r}, this version reads "
+            f"{' and '.join(map(str, READABLE))}: use the version of pytest-mlebench that wrote "
+            "it, or choose another run"
+        )
+    return AttemptRecord.from_dict(data, str(path))
 
 
 def read_attempts(folder: SeedFolder) -> list[Run]:

@@ -119,18 +119,28 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
 
     with _writing(folder.path):
         circumstances.keeping.prepare(folder)
+        known = read_attempts(folder)
+        if (run := _finished(attempt, known)) is not None and run.phase == "graded":
+            return run  # nobody does anything to it any more
         held = FileLock(folder.lock).acquire()
     with held:  # two tests may want the same attempt at the same time
         known = read_attempts(folder)
-        for run in reversed(known):
-            if run.is_over and attempt.has_been(run.record):
-                run.keep_out(attempt.agent.secrets())
-                return run
+        if (run := _finished(attempt, known)) is not None:
+            return run
         for run in reversed(known):
             if attempt.has_been(run.record) and _adopted(attempt, run, circumstances):
                 return run
         _supersede(attempt, known, circumstances)
         return _try(attempt, folder, circumstances)
+
+
+def _finished(attempt: Attempt, known: list[Run]) -> Run | None:
+    """Return the very same attempt, if it has been made already."""
+    for run in reversed(known):
+        if run.is_over and attempt.has_been(run.record):
+            run.keep_out(attempt.agent.secrets())
+            return run
+    return None
 
 
 def _adopted(attempt: Attempt, run: Run, circumstances: Circumstances) -> bool:

@@ -119,7 +119,7 @@ class ResultsLog:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result of an item."""
         found = self.result_of(report)
-        if found is not None and report.when != "teardown":
+        if found is not None:
             self.found.append(found)
 
     def result_of(self, report: pytest.TestReport) -> tuple[ItemKey, Result] | None:

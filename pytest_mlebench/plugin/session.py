@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,6 +57,7 @@ class MleSession:
         self._sandboxes: dict[str, Sandbox] = {}
         self._identities: dict[int, tuple[Agent, Identity]] = {}
         self._limits: dict[tuple[str, Limits], Limits] = {}
+        self._datasets: dict[str, tuple[tuple[int, int] | None, Dataset]] = {}
         self.hidden = (*settings.hidden, *self.registry.own_raw())
 
     @property
@@ -82,7 +84,7 @@ class MleSession:
         bringing = (plugin for plugin in plugins if hasattr(plugin, "mle_agent"))
         return any(getattr(plugin, "__name__", "") != FIXTURES for plugin in bringing)
 
-    @property
+    @cached_property
     def store(self) -> Store:
         """Return the dataset store."""
         from pytest_mlebench.store.store import Store  # late on purpose: heavy
@@ -166,7 +168,16 @@ class MleSession:
         return None if image is None else str(image(agent))
 
     def dataset(self, competition: Competition) -> Dataset:
-        """Return a prepared dataset; what is missing fails or skips as the options say."""
+        """Return a prepared dataset, looked at once unless it is made anew."""
+        stamp = self.store.stamp(competition)
+        known = self._datasets.get(competition.id)
+        if stamp is None or known is None or known[0] != stamp:
+            dataset = self._ensured(competition)
+            known = self._datasets[competition.id] = self.store.stamp(competition), dataset
+        return known[1]
+
+    def _ensured(self, competition: Competition) -> Dataset:
+        """Return a dataset, prepared if need be; what is missing fails or skips as asked for."""
         from pytest_mlebench.kaggle.descriptions import with_description  # late: heavy
         from pytest_mlebench.kaggle.leaderboards import with_leaderboard
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -21,6 +21,7 @@ from pytest_mlebench.reports.summary import LETTERS, MARKUP
 
 ATTRIBUTE = "mle_item"  # of a test report; plain data, so that xdist carries it
 LOG_LINES, LOG_COLUMNS = 20, 400  # of an agent's log that a failure shows
+_FOUND: WeakKeyDictionary[pytest.TestReport, tuple[ItemKey, Result]] = WeakKeyDictionary()
 PHASES = ("setup", "call", "teardown")  # what else a report is about is a worker that was lost
 
 
@@ -75,12 +76,14 @@ class Verdicts:
         if report.failed and (tail := _log_tail(item)):
             report.sections.append((f"the agent's log, last {len(tail)} lines", "\n".join(tail)))
         key = item.stash.get(ITEM_KEY, None)
-        result = None if key is None else _result(item, key, report, error)
-        if key is not None and result is not None:
+        if key is None or not is_final(report):
+            return report
+        result = _result(item, key, report, error)
+        if result is not None:
             setattr(report, ATTRIBUTE, {"item": key.to_dict(), "result": result.to_dict()})
-            if is_final(report):
-                item.user_properties += _properties(result)  # on the report that is still to come
-                report.user_properties = list(item.user_properties)
+            _FOUND[report] = key, result
+            item.user_properties += _properties(result)  # on the report that is still to come
+            report.user_properties = list(item.user_properties)
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -124,13 +127,18 @@ def reason_of(report: pytest.TestReport) -> str:
     return str(report.longrepr if crash is None else crash.message)
 
 
-@lru_cache(maxsize=4)  # each report is asked several times in a row
 def found_in(report: pytest.TestReport) -> tuple[ItemKey, Result] | None:
-    """Return the item and the result on a test report, if it is one of ours."""
+    """Return the item and the result on a test report, if it is the final one of an item of ours.
+
+    Each is asked several times in a row, and most often in the process that has made it.
+    """
     data = getattr(report, ATTRIBUTE, None)
     if data is None:
         return None
-    return ItemKey.from_dict(data["item"], "a test report"), Result.from_dict(data["result"])
+    if report not in _FOUND:
+        key = ItemKey.from_dict(data["item"], "a test report")
+        _FOUND[report] = key, Result.from_dict(data["result"])
+    return _FOUND[report]
 
 
 def _why(grade: Grade, requirement: str, item: pytest.Item) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pytest_mlebench._toml import Table
@@ -50,7 +50,7 @@ class AttemptFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts in JSON types."""
-        return asdict(self) | {
+        return vars(self) | {
             "gpus": list(self.gpus),
             "egress": dict(self.egress),
             "refused_hosts": dict(self.refused_hosts),

@@ -188,7 +188,7 @@ class Report:
 
         return plots_of(self)
 
-    @property
+    @cached_property
     def rates(self) -> tuple[SplitRates, ...]:
         """Return the rates of every split that the report concerns, agent by agent."""
         return tuple(row for block in self.blocks for row in rates_by_split(block, self.membership))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
 from pytest_mlebench._plain_text import one_line
@@ -35,7 +35,7 @@ class ItemKey:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the key in JSON types."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, data: object, where: str) -> ItemKey:

@@ -20,6 +20,7 @@ from pytest_mlebench.kaggle.download import forget_zip
 from pytest_mlebench.store import prepared_sums
 from pytest_mlebench.store.child import prepare_apart
 from pytest_mlebench.store.lock import Busy, exclusive
+from pytest_mlebench.store.marker import NAME as MARKER
 from pytest_mlebench.store.marker import Marker, Verified, code_hash, read_marker
 from pytest_mlebench.store.obtain import KeepRaw, Raw, StorePlace, clear, keep, leftovers, obtain
 from pytest_mlebench.store.progress import as_progress
@@ -46,6 +47,14 @@ class Store:
     def prepared(self, competition: Competition) -> Path:
         """Return the folder that holds ``public`` and ``private``."""
         return self.folder(competition) / "prepared"
+
+    def stamp(self, competition: Competition) -> tuple[int, int] | None:
+        """Return what is another when a dataset is made anew; None while there is none."""
+        try:
+            found = (self.prepared(competition) / MARKER).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     def find(self, competition: Competition) -> Dataset | None:
         """Return the dataset if it is complete: by its marker, else by its checksums.

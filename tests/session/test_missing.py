@@ -132,3 +132,19 @@ def test_workers_that_run_nothing_are_a_failure(session: Session) -> None:
     )
     result = session.run("--mle-agent=dummy", "-n2", "--max-worker-restart=0")
     assert result.ret != pytest.ExitCode.OK
+
+
+def test_data_that_vanish_in_the_middle_of_a_session_are_prepared_again(session: Session) -> None:
+    session.pytester.makepyfile(
+        """
+        import pytest, shutil
+
+        @pytest.mark.parametrize("time", [1, 2])
+        def test_data(mle_dataset, time):
+            assert (mle_dataset.public / "train.csv").is_file()
+            shutil.rmtree(mle_dataset.public.parent)
+        """
+    )
+    own = ("--mle-competition=demo-digits", "--mle-data-dir=own")
+    done = session.run("--mle-agent=dummy", *own, ".")
+    done.assert_outcomes(passed=2)

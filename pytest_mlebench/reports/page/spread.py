@@ -18,6 +18,7 @@ BINS = 40
 BASE = 25  # y of the area's foot; the dots are below
 FIRST_SHOWN, LAST_SHOWN = 75, 95  # places in the ranking, in percent, where the drawing may begin
 DOT = 7  # columns that a dot keeps free of others
+LEVELS = 4  # of a pile of dots; those above are drawn over each other
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def _dots(scored: Iterable[Scored], scale: _Scale) -> Iterable[Dot]:
     for one in scored:
         x = scale.x(one.score)
         levels = {level for other, level in taken if abs(other - x) < DOT}
-        level = next(place for place in itertools.count() if place not in levels)
-        taken.append((x, level))
-        y = BASE + 7 - min(level, 4) * 6  # a pile of equal scores grows into the area
+        level = next((place for place in range(LEVELS) if place not in levels), LEVELS)
+        if level < LEVELS:
+            taken.append((x, level))
+        y = BASE + 7 - level * 6  # a pile of equal scores grows into the area
         yield Dot(x, y, str(one.medal), one.label, one.anchor)

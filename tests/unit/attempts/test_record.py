@@ -11,6 +11,7 @@ from reporting import graded
 
 from pytest_mlebench.attempts.plan import read_plan
 from pytest_mlebench.attempts.record import read_attempt, read_attempts
+from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.grade import Snapshot
 from pytest_mlebench.layout import RunFolder
 from pytest_mlebench.limits import STANDARD
@@ -71,6 +72,19 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again is not None
     assert again.record == run.record
     assert (again.outcome["seconds"], again.is_over) == (7.5, True)
+
+
+def test_a_record_that_has_changed_is_read_anew(tmp_path: Path) -> None:
+    run = write_attempt(RunFolder(tmp_path), "AI4Code", 0, "collected")
+    kept = read_attempt(run.folder)
+    run.enter("graded", grade=graded("AI4Code").grade)
+    changed = read_attempt(run.folder)
+    assert kept is not None
+    assert changed is not None
+    assert (kept.phase, changed.phase) == ("collected", "graded")
+    (run.folder / "record.json").write_text('{"schema": 99}')
+    with pytest.raises(ConfigError, match="has schema 99"):
+        read_attempt(run.folder)
 
 
 def test_a_folder_without_a_record_is_no_attempt_and_stays(tmp_path: Path) -> None:
