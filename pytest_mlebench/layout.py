@@ -10,6 +10,7 @@ RUNS/NAME/<competition>/seed<k>/attempt<n>/record.json  what happened, phase by 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,8 +103,8 @@ class SeedFolder:
 
     def attempts(self) -> list[AttemptFolder]:
         """Return the attempts that exist, the oldest first."""
-        numbered = (path for path in _entries(self.path) if _has_number(path, _ATTEMPT))
-        return sorted(map(AttemptFolder, numbered), key=lambda folder: folder.number)
+        numbered = map(AttemptFolder, _numbered(self.path, _ATTEMPT))
+        return sorted(numbered, key=lambda folder: folder.number)
 
     def next_attempt(self) -> AttemptFolder:
         """Return the folder of the next attempt; whatever exists, even half made, stays."""
@@ -161,22 +162,24 @@ class RunFolder:
 
     def seeds(self) -> Iterator[SeedFolder]:
         """Yield the folders of competitions and seeds that exist, in order of their names."""
-        for folder in sorted(_entries(self.path)):
-            for path in sorted(_entries(folder)):
-                if _has_number(path, _SEED):
-                    yield SeedFolder(path)
+        for name in names_in(self.path):
+            if not name.startswith("."):
+                yield from map(SeedFolder, _numbered(self.path / name, _SEED))
 
 
-def _entries(folder: Path) -> list[Path]:
-    """Return what is in a folder and not hidden; nothing if it is none, or has just been removed.
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, in order; none if it is no folder, or has just been removed.
 
     Other processes make and remove folders meanwhile, and ``Path.glob`` raises an error then.
     """
     try:
-        return [path for path in folder.iterdir() if not path.name.startswith(".")]
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 
-def _has_number(path: Path, prefix: str) -> bool:
-    return path.name.startswith(prefix) and path.name.removeprefix(prefix).isdecimal()
+def _numbered(folder: Path, prefix: str) -> list[Path]:
+    """Return what is in a folder whose name is a word and a number, in order of the names."""
+    numbered = (name for name in names_in(folder) if name.startswith(prefix))
+    return [folder / name for name in numbered if name.removeprefix(prefix).isdecimal()]

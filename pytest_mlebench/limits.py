@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 from pytest_mlebench._units import (
     parse_count,
@@ -65,7 +66,7 @@ class Limits:
 
     def describe(self) -> dict[str, str]:
         """Return every limit as people write it."""
-        return {key: _SHOW[parse](getattr(self, field)) for key, (field, parse) in _KEYS.items()}
+        return dict(_described(self))
 
     def to_dict(self) -> dict[str, float]:
         """Return the limits as plain numbers, for a record."""
@@ -102,3 +103,8 @@ _SHOW = {
     parse_number: show_count,
     parse_count: show_count,
 }
+
+
+@lru_cache(maxsize=64)  # thousands of attempts have the same few
+def _described(limits: Limits) -> Mapping[str, str]:
+    return {key: _SHOW[parse](getattr(limits, field)) for key, (field, parse) in _KEYS.items()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.host.held_file import is_held
-from pytest_mlebench.layout import RunFolder
+from pytest_mlebench.layout import RunFolder, names_in
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.process.own_disk import release
 
@@ -18,12 +19,13 @@ def find_workspaces(folder: RunFolder) -> Iterator[Path]:
     """Yield the workspaces of attempts that have ended, or whose session has."""
     for seed in folder.seeds():
         for attempt in seed.attempts():
-            if is_held(attempt.keeper):
+            names = names_in(attempt.path)
+            if attempt.keeper.name in names and is_held(attempt.keeper):
                 continue  # it runs on without its session
             for path in (attempt.home, attempt.sockets):
-                if path.is_dir() and not path.is_symlink():
+                if path.name in names and path.is_dir() and not path.is_symlink():
                     yield path
-            yield from sorted(attempt.path.glob(SCRATCH))
+            yield from (attempt.path / name for name in fnmatch.filter(names, SCRATCH))
 
 
 def remove_workspaces(folder: RunFolder) -> list[Path]:
