@@ -105,9 +105,9 @@ def _precision(hits: Array, confidence: Array, truths: int, absent: int) -> floa
 def _matched(truth: Boxes, boxes: Boxes) -> Boxes:
     """Give each box, the surest first, the free truth that it covers best; return who got one."""
     order = np.argsort(-boxes.numbers[:, 0], kind="stable")
-    keys = keys_of(boxes.where(order), truth)
+    keys, true_keys = keys_of(boxes, truth)
     takers, things, shares = [], [], []
-    for mine, theirs in pairs_of(*keys):
+    for mine, theirs in pairs_of(keys[order], true_keys):
         share = corner_iou(boxes.numbers[order[mine], 1:], truth.numbers[theirs, 1:])
         close = share > IOU
         takers.append(mine[close])

@@ -9,7 +9,7 @@ very first prediction is that of the first image.
 
 from __future__ import annotations
 
-from collections import defaultdict
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,11 @@ from pytest_mlebench import InvalidSubmission
 from pytest_mlebench._csv import read_frame
 from pytest_mlebench.grading.metrics.boxes import Boxes, BoxFormat, joined, precision_recall
 
+GRADE_CHECKS = True
 FORMAT = BoxFormat(6, label=None)
 COORDINATES = ["x_min", "y_min", "x_max", "y_max"]
 COLUMNS = ["class_id", "confidence", *COORDINATES]
+TRUTH = ["class_id", *COORDINATES]
 GROUP = ["image", "class_id"]
 IOU = 0.4
 MOST_BOXES = 100  # of an image and class, the surest ones
@@ -35,14 +37,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_answers(private: Path) -> pd.DataFrame:
-    """Return a row for each image, its true boxes written like predictions."""
-    truth = read_frame(private / "answers.csv", dtype=str).assign(confidence="1")
-    words = zip(*(truth[column].tolist() for column in COLUMNS), strict=True)
-    boxes = defaultdict(list)
-    for image, box in zip(truth["image_id"].tolist(), words, strict=True):
-        boxes[image].extend(box)
-    texts = [(image, " ".join(boxes[image])) for image in sorted(boxes)]
-    return pd.DataFrame(texts, columns=["image_id", "PredictionString"])
+    """Return a row for each image, with the numbers of its true boxes."""
+    truth = read_frame(private / "answers.csv", dtype={"image_id": str})
+    codes, images = pd.factorize(truth["image_id"], sort=True)
+    numbers = truth[TRUTH].to_numpy(np.float64)[np.argsort(codes, kind="stable")]
+    ends = np.cumsum(np.bincount(codes)).tolist()
+    boxes = [numbers[start:end] for start, end in itertools.pairwise((0, *ends))]
+    return pd.DataFrame({"image_id": images, "boxes": boxes})
 
 
 def check(submission: pd.DataFrame) -> None:
@@ -53,7 +54,7 @@ def check(submission: pd.DataFrame) -> None:
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the mean over the classes of the answers."""
-    truth = _boxes(answers)
+    truth = _truth(answers)
     truth["ignored"] = _is_out_of_range(truth)
     boxes = _matched(_boxes(submission, truth["class_id"].unique()), truth)
     counted = boxes[~boxes["ignored"]]
@@ -63,17 +64,25 @@ def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     return float(np.mean(scores))
 
 
-def _boxes(table: pd.DataFrame, classes: Array | None = None) -> pd.DataFrame:
-    """Return the boxes of a table, numbered from 0 in the order of the images.
+def _truth(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the true boxes, numbered from 0 in the order of the images."""
+    boxes = answers["boxes"].tolist()
+    numbers = np.concatenate(boxes)
+    frame = pd.DataFrame(numbers, columns=TRUTH).assign(number=np.arange(len(numbers)))
+    return frame.assign(image=np.repeat(np.arange(len(boxes)), list(map(len, boxes))))
 
-    Of very many in an image only those that may count, if it is known of which classes these are.
+
+def _boxes(table: pd.DataFrame, classes: Array) -> pd.DataFrame:
+    """Return the boxes of a submission, numbered from 0 in the order of the images.
+
+    Of very many in an image only those of these classes that may count.
     """
     parts, places = [Boxes(*_NOTHING)], [np.empty(0, dtype=np.int64)]
     done = 0
     for boxes in _portions(table):
         place = np.arange(done, done + len(boxes.rows))
         done += len(boxes.rows)
-        if classes is not None and boxes.is_dense(MOST_BOXES):
+        if boxes.is_dense(MOST_BOXES):
             chosen = _surest(boxes, classes)
             boxes, place = boxes.where(chosen), place[chosen]  # noqa: PLW2901  # the rest is over
         parts.append(boxes)

@@ -1,4 +1,4 @@
-"""Whole numbers out of their digits, many at once.
+"""Whole numbers and decimals out of their digits, many at once.
 
 Digits are read as in "Quickly parsing eight digits" (D. Lemire, 2018): pairs of digits, pairs of
 pairs, and pairs of these are put together within a word.
@@ -14,6 +14,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 FEW_DIGITS = 4  # so many make a number of 32 bits
 MAX_DIGITS = 16
+EXACT_DIGITS = 15  # so many are exact in a float, as is the power of ten that they are divided by
 
 
 def only_digits(data: Array, lengths: Array) -> bool:
@@ -43,6 +44,32 @@ def plain_numbers(data: Array, ends: Array, lengths: Array, *, known: bool) -> A
         else:
             numbers[some] += found * 10**place
     return numbers
+
+
+def plain_decimals(data: Array, starts: Array, ends: Array) -> Array | None:
+    """Return the numbers of tokens of digits with a point between them, or without one, as floats.
+
+    None if one has anything else, or more digits than are exact. What the point leaves is a whole
+    number over a power of ten, both exact, and so is the rounding of a single division.
+    """
+    points = np.flatnonzero(data == ord("."))
+    begun = np.searchsorted(starts, points, side="right")
+    inside = begun > np.searchsorted(ends, points, side="right")  # of a token that is asked for
+    points, tokens = points[inside], begun[inside] - 1
+    if (tokens[1:] == tokens[:-1]).any():
+        return None
+    whole_ends = ends.copy()
+    whole_ends[tokens] = points
+    whole = plain_numbers(data, whole_ends, whole_ends - starts, known=False)
+    places = ends[tokens] - points - 1
+    if whole is None or (points - starts[tokens] + places > EXACT_DIGITS).any():
+        return None
+    rest = plain_numbers(data, ends[tokens], places, known=False)
+    if rest is None:
+        return None
+    values = whole.astype(np.float64)
+    values[tokens] = (whole[tokens] * _POWERS[places] + rest) / _POWERS[places]
+    return values
 
 
 class _Word:
@@ -87,6 +114,7 @@ class _Word:
         return np.array(words, dtype=self.dtype)
 
 
+_POWERS = 10 ** np.arange(EXACT_DIGITS + 1)
 _FOUR = _Word(FEW_DIGITS, (0x0F0F0F0F, 10 * 2**8 + 1, 8), (0x00FF00FF, 100 * 2**16 + 1, 16))
 _EIGHT = _Word(
     8,

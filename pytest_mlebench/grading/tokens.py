@@ -17,7 +17,7 @@ import pandas as pd
 
 from pytest_mlebench._csv import read_text
 from pytest_mlebench.grading.csv_layout import WORD_BYTES, mixed, word_at
-from pytest_mlebench.grading.digits import FEW_DIGITS, only_digits, plain_numbers
+from pytest_mlebench.grading.digits import FEW_DIGITS, only_digits, plain_decimals, plain_numbers
 
 PORTION_CHARS = 1 << 17  # what is made of them still fits into the caches of a processor
 KEYS_AT_ONCE = 1 << 20
@@ -204,9 +204,11 @@ def _whole_numbers(limit: int, refuse: Refuse) -> Callable[[Portion], Array]:
 
 def floats(portion: Portion, width: int, refuse: Callable[[int, str], Exception]) -> Array:
     """Return the numbers of tokens, *width* in a row, or refuse a text that has others."""
-    whole = _parsed(portion)
-    if whole is not None:
-        return whole.astype(np.float64).reshape(-1, width)
+    plain = _parsed(portion)
+    if plain is None:
+        plain = plain_decimals(portion.data, portion.starts, portion.ends)
+    if plain is not None:
+        return plain.astype(np.float64, copy=False).reshape(-1, width)
     names = [str(place) for place in range(width)]
     table = table_of(portion, width, dict.fromkeys(names, np.float64))
     if table is not None:

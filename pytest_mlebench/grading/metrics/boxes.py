@@ -22,6 +22,7 @@ from pytest_mlebench.grading.tokens import (
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+TABLE_PARTS = 4  # a table may have so many entries for each box
 PAIRS_AT_ONCE = 100_000  # pairs are compared in portions of so many, to bound the memory
 
 
@@ -145,12 +146,23 @@ def joined(parts: Sequence[Boxes]) -> Boxes:
 def keys_of(*sides: Boxes) -> list[Array]:
     """Return for each box a number that is the same for the same row and label on all sides.
 
-    All are below the number of boxes.
+    All are below a few times the number of boxes.
     """
-    codes, labels = pd.factorize(np.concatenate([side.labels for side in sides]))
-    codes += len(labels) * np.concatenate([side.rows for side in sides]).astype(np.int64)
-    codes, _ = pd.factorize(codes)
-    return np.split(codes, np.cumsum([len(side.rows) for side in sides])[:-1])
+    labels, count = _small(np.concatenate([side.labels for side in sides]), 1)
+    rows = np.concatenate([side.rows for side in sides]).astype(np.int64)
+    keys, _ = _small(labels + count * rows, TABLE_PARTS)
+    return np.split(keys, np.cumsum([len(side.rows) for side in sides])[:-1])
+
+
+def _small(values: Array, parts: int) -> tuple[Array, int]:
+    """Return numbers that are the same where the values are, and a bound that all are below.
+
+    They are the values themselves where these are below so many times their number.
+    """
+    if len(values) and int(values.min()) >= 0 and int(values.max()) < parts * len(values):
+        return values.astype(np.int64), int(values.max()) + 1
+    codes, found = pd.factorize(values)
+    return codes, len(found)
 
 
 def pairs_of(some: Array, others: Array) -> Iterator[tuple[Array, Array]]:
@@ -175,7 +187,7 @@ def _runs(some: Array, others: Array, order: Array) -> tuple[Array, Array]:
     """Return for each key where its equals begin in the order of others, and how many they are."""
     least = min(some.min(initial=0), others.min(initial=0))
     most = max(some.max(initial=0), others.max(initial=0))
-    if least == 0 and most < len(some) + len(others):  # a table of all keys is small
+    if least >= 0 and most < TABLE_PARTS * (len(some) + len(others)):  # a table of all is small
         counts = np.bincount(others, minlength=most + 1)
         return (np.cumsum(counts) - counts)[some], counts[some]
     begins = np.searchsorted(others, some, side="left", sorter=order)

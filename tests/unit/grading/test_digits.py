@@ -1,4 +1,4 @@
-"""Numbers read from their digits all at once are those that ``int`` reads."""
+"""Numbers read from their digits all at once are those that ``int`` and ``float`` read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_mlebench.grading.digits import plain_numbers
+from pytest_mlebench.grading.digits import EXACT_DIGITS, plain_decimals, plain_numbers
 
 PAD = bytes(8)
+DECIMALS = (
+    st.floats(0, 1e12).map(repr)
+    | st.decimals(0, 10**9, places=4).map(str)
+    | st.text("0123456789.", max_size=17)
+    | st.sampled_from(["1.", ".5", ".", "1..2", "-1.5", "1e3", "1.5e3", "nan", "0.1/"])
+)
 TOKENS = st.text("0123456789/:ax", max_size=17) | st.integers(0, 10**16 - 1).map(str)
 
 
@@ -32,3 +38,27 @@ def test_tokens_are_numbers_or_none_is(tokens: list[str]) -> None:
         assert known.tolist() == found.tolist()
     else:
         assert found is None
+
+
+@given(st.lists(DECIMALS, min_size=1, max_size=5), st.data())
+@example(["0.1", "12345678.1234567"], None)
+@example(["999999999999999", "0.30000000000000004"], None)
+def test_decimals_are_those_that_float_reads(tokens: list[str], data: st.DataObject | None) -> None:
+    lengths = np.array([len(token) for token in tokens])
+    ends = np.cumsum(lengths + 1) - 1 + len(PAD)
+    text = np.frombuffer(PAD + " ".join(tokens).encode() + PAD, np.uint8)
+    chosen = [data is None or data.draw(st.booleans()) for _ in tokens]
+    found = plain_decimals(text, (ends - lengths)[chosen], ends[chosen])
+    asked = [token for token, is_asked in zip(tokens, chosen, strict=True) if is_asked]
+    if all(map(_is_plain, asked)):
+        assert found is not None
+        assert found.tolist() == [float(token) for token in asked]
+    else:
+        assert found is None
+
+
+def _is_plain(token: str) -> bool:
+    whole, point, places = token.partition(".")
+    if not point:
+        return whole.isdigit() and len(whole) <= 16
+    return whole.isdigit() and places.isdigit() and len(whole + places) <= EXACT_DIGITS

@@ -116,6 +116,15 @@ def test_keys_of_many_labels_in_many_rows_stay_small() -> None:
     assert one.tolist() == other.tolist() == list(range(count))
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 2, 2**63])), max_size=12))
+def test_keys_are_the_same_for_the_same_row_and_label(boxes: list[tuple[int, int]]) -> None:
+    rows, labels = ([box[place] for box in boxes] for place in (0, 1))
+    side = Boxes(np.array(rows, int), np.array(labels, np.uint64), np.zeros((len(boxes), 0)))
+    some, others = (keys.tolist() for keys in keys_of(side, side.where(slice(None, None, -1))))
+    assert others == some[::-1]
+    assert len(set(zip(some, boxes, strict=True))) == len(set(some)) == len(set(boxes))
+
+
 def test_overlaps_of_boxes_by_their_corners() -> None:
     box = np.array([[0.0, 0, 10, 10]])
     others = np.array(
