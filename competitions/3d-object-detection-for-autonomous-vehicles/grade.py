@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from pytest_mlebench import InvalidSubmission
 from pytest_mlebench.grading.metrics.boxes import (
     Boxes,
     BoxFormat,
-    precision_recall,
+    BoxGroups,
+    pairs_of,
     rectangle_corners,
     rectangle_overlaps,
 )
@@ -24,6 +26,7 @@ CONFIDENCE, X, Y, Z, WIDTH, LENGTH, HEIGHT, YAW = range(8)
 GROUND = [X, Y, LENGTH, WIDTH, YAW]
 SIZES = [WIDTH, LENGTH, HEIGHT]
 THRESHOLDS = np.arange(0.5, 1.0, 0.05)
+HOPELESS = 0.49  # less than any threshold, however numbers are rounded
 BOXES_AT_ONCE = 10_000  # to bound the memory
 RIGHT_ANGLE = 1e-8  # how far from zero the product of two sides at a corner may be
 
@@ -38,11 +41,25 @@ def check(submission: pd.DataFrame) -> None:
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return the mean over samples of the mean over the classes that occur in the sample."""
-    truth = FORMAT.read_truth(answers["Id"], answers["PredictionString"])
-    scores = pd.DataFrame(truth.groups.keys(), columns=["sample", "class"])
-    scores["precision"] = _precisions(truth, submission)
-    means = scores.groupby("sample")["precision"].mean()
+    truth = BoxGroups.of(FORMAT.read_truth(answers["Id"], answers["PredictionString"]))
+    ranked = _ranked(truth, submission)
+    precisions = np.mean([_precisions(ranked, truth, bar) for bar in THRESHOLDS], axis=0)
+    means = pd.Series(precisions).groupby(truth.rows).mean()
     return float(means.reindex(range(len(answers))).to_numpy().mean())
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The boxes that have a group, in order of these, the surest first."""
+
+    groups: Array
+    best: Array  # which truth they cover best
+    shares: Array  # and how well; less than any threshold: by less than half
+
+    @property
+    def ranks(self) -> Array:
+        """Return the place of each in its group, from 1."""
+        return _numbered(self.groups)
 
 
 def _portions(submission: pd.DataFrame) -> Iterator[Boxes]:
@@ -52,62 +69,69 @@ def _portions(submission: pd.DataFrame) -> Iterator[Boxes]:
         yield boxes
 
 
-def _precisions(truth: Boxes, submission: pd.DataFrame) -> list[float]:
-    """Return the average precision for each class and sample of the truth."""
-    numbers = {key: number for number, key in enumerate(truth.groups)}
+def _ranked(truth: BoxGroups, submission: pd.DataFrame) -> Ranked:
+    """Return what became of all boxes, some of which are in memory at a time."""
     most = FORMAT.most(submission["PredictionString"])
     confidence, shares = Growing(most, np.float64), Growing(most, np.float64)
     best, groups = Growing(most, np.int32), Growing(most, np.int32)
     for boxes in _portions(submission):
-        for key, given in boxes.groups.items():
-            if key in numbers:
-                found = _best(boxes.numbers, given, truth.numbers[truth.groups[key]])
-                confidence.add(boxes.numbers[given, CONFIDENCE])
-                best.add(found[0].astype(np.int32))
-                shares.add(found[1])
-                groups.add(np.full(len(given), numbers[key], dtype=np.int32))
-    order = np.argsort(groups.values, kind="stable")
-    ends = np.searchsorted(groups.values, np.arange(len(numbers)), side="right", sorter=order)
-    precisions = []
-    for part, true in zip(np.split(order, ends[:-1]), truth.groups.values(), strict=True):
-        given = part[_descending(confidence.values[part])]
-        precisions.append(_precision(best.values[given], shares.values[given], len(true)))
-    return precisions
+        group = truth.groups_of(boxes)
+        known = np.flatnonzero(group >= 0)
+        found = _best(boxes.numbers[known], group[known], truth)
+        confidence.add(boxes.numbers[known, CONFIDENCE])
+        groups.add(group[known].astype(np.int32))
+        best.add(found[0])
+        shares.add(found[1])
+    order = _order(groups.values, confidence.values)
+    return Ranked(groups.values[order], best.values[order], shares.values[order])
 
 
-def _precision(best: Array, shares: Array, truths: int) -> float:
-    """Return the average precision of a class in a sample, averaged over the thresholds."""
-    return float(np.mean([_reached(best, shares > bar, truths) for bar in THRESHOLDS]))
-
-
-def _reached(best: Array, above: Array, truths: int) -> float:
-    """Return the average precision if boxes *above* a threshold try their best truth, in turn."""
-    candidates = np.flatnonzero(above)
-    _, first = np.unique(best[candidates], return_index=True)
-    hits = np.zeros(len(best), dtype=bool)
-    hits[candidates[first]] = True  # once taken a truth is gone
-    precision, _ = precision_recall(hits, truths)
-    return float(precision[hits].sum() / truths)
-
-
-def _best(boxes: Array, given: Array, true: Array) -> tuple[Array, Array]:
-    """Return for each of the given boxes which truth it covers best, and how well."""
-    best, shares = np.empty(len(given), dtype=np.int64), np.empty(len(given))
-    for start in range(0, len(given), BOXES_AT_ONCE):
-        part = slice(start, start + BOXES_AT_ONCE)
-        found = _iou(boxes[given[part]], true)
-        best[part], shares[part] = found.argmax(axis=1), found.max(axis=1)
+def _best(boxes: Array, groups: Array, truth: BoxGroups) -> tuple[Array, Array]:
+    """Return for each box which truth of its group it covers best, and how well."""
+    best, shares = np.zeros(len(boxes), dtype=np.int32), np.zeros(len(boxes))
+    least, most = groups.min(initial=len(truth.keys)), groups.max(initial=-1)
+    first, last = np.searchsorted(truth.groups, [least, most + 1])
+    for mine, theirs in pairs_of(groups - least, truth.groups[first:last] - least):
+        share = _iou(boxes[mine], truth.boxes.numbers[first + theirs])
+        starts = np.flatnonzero(np.diff(mine, prepend=-1))
+        highest = np.repeat(np.maximum.reduceat(share, starts), np.diff(starts, append=len(mine)))
+        candidates = np.flatnonzero((share == highest) & (share > shares[mine]))
+        candidates = candidates[np.diff(mine[candidates], prepend=-1) > 0]  # the first of equals
+        best[mine[candidates]] = first + theirs[candidates]
+        shares[mine[candidates]] = share[candidates]
     return best, shares
 
 
-def _descending(confidence: Array) -> Array:
-    """Return the order of confidences, the highest first, equal ones as they are."""
-    if not np.isnan(confidence).any():
-        return np.argsort(-confidence, kind="stable")
-    # Python's sort and not numpy's: it leaves confidences that are not numbers where they stand
-    return np.array(
-        sorted(range(len(confidence)), key=confidence.tolist().__getitem__, reverse=True)
-    )
+def _precisions(ranked: Ranked, truth: BoxGroups, bar: float) -> Array:
+    """Return the average precision of each group if boxes above a threshold try their best truth.
+
+    The precision at a hit is the best that any longer list reaches, which ends with a hit.
+    """
+    above = np.flatnonzero(ranked.shares > bar)
+    hits = above[~pd.Series(ranked.best[above]).duplicated().to_numpy()]  # once taken it is gone
+    groups = ranked.groups[hits][::-1]
+    precision = pd.Series((_numbered(groups[::-1]) / ranked.ranks[hits])[::-1])
+    reached = precision.groupby(groups).cummax()
+    sums = np.bincount(groups, reached, minlength=len(truth.keys))
+    return sums / np.bincount(truth.groups)
+
+
+def _numbered(groups: Array) -> Array:
+    """Return the place of each in its group, from 1, where these are in order."""
+    return np.arange(1, len(groups) + 1) - np.searchsorted(groups, groups)
+
+
+def _order(groups: Array, confidence: Array) -> Array:
+    """Return the order of boxes by group, and in each by confidence, the highest first."""
+    order = np.lexsort((-confidence, groups))
+    strange = np.unique(groups[np.isnan(confidence)])
+    firsts = np.searchsorted(groups, strange, sorter=order)
+    lasts = np.searchsorted(groups, strange, side="right", sorter=order)
+    for first, last in zip(firsts, lasts, strict=True):
+        # Python's sort and not numpy's: it leaves confidences that are not numbers where they stand
+        given = np.sort(order[first:last])
+        order[first:last] = sorted(given, key=confidence.__getitem__, reverse=True)
+    return order
 
 
 def _refuse_impossible(given: Boxes, ids: pd.Series[str]) -> None:
@@ -134,9 +158,16 @@ def _impossible(boxes: Array) -> Iterator[tuple[Array, str]]:
 
 
 def _iou(boxes: Array, truth: Array) -> Array:
-    """Return intersection over union of the volumes of all pairs."""
-    low = np.fmax.outer(boxes[:, Z] - boxes[:, HEIGHT] / 2, truth[:, Z] - truth[:, HEIGHT] / 2)
-    high = np.fmin.outer(boxes[:, Z] + boxes[:, HEIGHT] / 2, truth[:, Z] + truth[:, HEIGHT] / 2)
-    common = rectangle_overlaps(boxes[:, GROUND], truth[:, GROUND]) * np.clip(high - low, 0, None)
-    volumes = np.add.outer(boxes[:, SIZES].prod(axis=1), truth[:, SIZES].prod(axis=1))
+    """Return intersection over union of volumes pair by pair; 0 where it cannot reach a bar."""
+    low = np.fmax(boxes[:, Z] - boxes[:, HEIGHT] / 2, truth[:, Z] - truth[:, HEIGHT] / 2)
+    high = np.fmin(boxes[:, Z] + boxes[:, HEIGHT] / 2, truth[:, Z] + truth[:, HEIGHT] / 2)
+    heights = np.clip(high - low, 0, None)
+    areas = [side[:, LENGTH] * side[:, WIDTH] for side in (boxes, truth)]
+    volumes = boxes[:, SIZES].prod(axis=1) + truth[:, SIZES].prod(axis=1)
+    most = np.fmin(*areas) * heights
+    near = np.flatnonzero(most > (volumes - most) * HOPELESS)
+    common = np.zeros(len(boxes))
+    common[near] = heights[near] * rectangle_overlaps(
+        boxes[near][:, GROUND], truth[near][:, GROUND]
+    )
     return np.clip(common / (volumes - common), 0, 1)

@@ -47,11 +47,13 @@ def plain_numbers(data: Array, ends: Array, lengths: Array, *, known: bool) -> A
 
 
 def plain_decimals(data: Array, starts: Array, ends: Array) -> Array | None:
-    """Return the numbers of tokens of digits with a point between them, or without one, as floats.
+    """Return the numbers of tokens of digits, perhaps with a sign and a point, as floats.
 
     None if one has anything else, or more digits than are exact. What the point leaves is a whole
     number over a power of ten, both exact, and so is the rounding of a single division.
     """
+    is_negative = data[starts] == ord("-")
+    starts = starts + is_negative
     points = np.flatnonzero(data == ord("."))
     begun = np.searchsorted(starts, points, side="right")
     inside = begun > np.searchsorted(ends, points, side="right")  # of a token that is asked for
@@ -69,7 +71,7 @@ def plain_decimals(data: Array, starts: Array, ends: Array) -> Array | None:
         return None
     values = whole.astype(np.float64)
     values[tokens] = (whole[tokens] * _POWERS[places] + rest) / _POWERS[places]
-    return values
+    return np.negative(values, out=values, where=is_negative)
 
 
 class _Word:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,17 +51,39 @@ class Boxes:
         """Tell whether there are more than so many boxes in a row, on average."""
         return len(self.rows) > 0 and len(self.rows) > most * (self.rows[-1] - self.rows[0] + 1)
 
-    @cached_property
-    def groups(self) -> Mapping[tuple[int, Any], Array]:
-        """Return the positions of the boxes of each row and label, in the order of the text."""
-        if not len(self.rows):
-            return {}
-        order = np.lexsort((self.labels, self.rows))  # stable, and spares what groupby takes
-        rows, labels = self.rows[order], self.labels[order]
-        ends = np.flatnonzero((rows[1:] != rows[:-1]) | (labels[1:] != labels[:-1])) + 1
-        firsts = np.append(0, ends)
-        keys = zip(rows[firsts].tolist(), labels[firsts].tolist(), strict=True)
-        return dict(zip(keys, np.split(order, ends), strict=True))
+
+@dataclass(frozen=True)
+class BoxGroups:
+    """Boxes in order of their groups: a group is all boxes of a label in a row."""
+
+    boxes: Boxes
+    groups: Array  # of each box, from 0
+    labels: Array  # that there are
+    keys: Array  # of the groups: what row and label make
+
+    @classmethod
+    def of(cls, boxes: Boxes) -> BoxGroups:
+        """Return the boxes in order, those of a group as they were."""
+        labels, codes = np.unique(boxes.labels, return_inverse=True)
+        keys = boxes.rows.astype(np.int64) * len(labels) + codes
+        order = np.argsort(keys, kind="stable")
+        found, groups = np.unique(keys[order], return_inverse=True)
+        return cls(boxes.where(order), groups, labels, found)
+
+    @property
+    def rows(self) -> Array:
+        """Return the row of each group."""
+        return self.keys // max(1, len(self.labels))
+
+    def groups_of(self, boxes: Boxes) -> Array:
+        """Return the group that each of other boxes would be in; -1 where there is none."""
+        if not len(self.keys):
+            return np.full(len(boxes.rows), -1)
+        codes = np.minimum(np.searchsorted(self.labels, boxes.labels), len(self.labels) - 1)
+        keys = boxes.rows.astype(np.int64) * len(self.labels) + codes
+        groups = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        is_known = (self.labels[codes] == boxes.labels) & (self.keys[groups] == keys)
+        return np.where(is_known, groups, -1)
 
 
 @dataclass(frozen=True)
@@ -245,16 +266,12 @@ def average_precision(hits: Array, confidence: Array) -> float:
 
 
 def rectangle_overlaps(some: Array, others: Array) -> Array:
-    """Return the common area of all pairs of turned rectangles (x, y, length, width, yaw)."""
-    shape = len(some), len(others)
-    gaps = np.linalg.norm(some[:, None, :2] - others[None, :, :2], axis=2)
-    reach = np.hypot(some[:, 2], some[:, 3])[:, None] + np.hypot(others[:, 2], others[:, 3])
+    """Return the common area of turned rectangles (x, y, length, width, yaw) pair by pair."""
+    gaps = np.hypot(*(some[:, :2] - others[:, :2]).T)
+    reach = np.hypot(some[:, 2], some[:, 3]) + np.hypot(others[:, 2], others[:, 3])
     near = np.flatnonzero(gaps <= reach / 2)
-    areas = np.zeros(shape)
-    for start in range(0, len(near), PAIRS_AT_ONCE):
-        portion = near[start : start + PAIRS_AT_ONCE]
-        i, j = np.unravel_index(portion, shape)
-        areas.flat[portion] = _common_area(some[i], others[j])
+    areas = np.zeros(len(some))
+    areas[near] = _common_area(some[near], others[near])
     return areas
 
 
@@ -266,36 +283,31 @@ def rectangle_corners(length: Array, width: Array, yaw: Array) -> Array:
 
 
 def _common_area(one: Array, other: Array) -> Array:
-    """Return the common area of rectangles pair by pair, by clipping the other to the one."""
+    """Return the common area of rectangles pair by pair: the one is upright around the origin.
+
+    It is what lies between the other's edges, cut to the one's width, and the one's sides.
+    """
     x, y = (other[:, :2] - one[:, :2]).T
     cosine, sine = np.cos(one[:, 4]), np.sin(one[:, 4])
     centre = np.stack([cosine * x + sine * y, cosine * y - sine * x], axis=1)
-    points = centre[:, None, :] + rectangle_corners(
-        other[:, 2], other[:, 3], other[:, 4] - one[:, 4]
-    )
-    for axis in (0, 1):
-        points = _clipped(points, axis, one[:, 2 + axis] / 2)
-    following = np.roll(points, -1, axis=1)
-    cross = points[..., 0] * following[..., 1] - points[..., 1] * following[..., 0]
-    return np.asarray(np.abs(cross.sum(axis=1)) / 2)
+    corners = rectangle_corners(other[:, 2], other[:, 3], other[:, 4] - one[:, 4])
+    points = (centre[:, None, :] + corners).T  # coordinate, corner, pair
+    half_length, half_width = one[:, 2:4].T / 2
+    (x, y), (dx, dy) = points, np.roll(points, -1, axis=1) - points
+    with np.errstate(all="ignore"):
+        left, right = np.clip((x, x + dx), -half_length, half_length)
+        start, end = y + dy / dx * (left - x), y + dy / dx * (right - x)
+        areas = (right - left) * _mean_height(start, end, half_width)
+    return np.asarray(np.abs(np.where(dx == 0, 0.0, areas).sum(axis=0)))
 
 
-def _clipped(points: Array, axis: int, half: Array) -> Array:
-    """Return polygons cut to -half … half on one axis.
-
-    Edges get a point where they cross a border; what lies outside is then pushed onto the border,
-    where it encloses no area.
-    """
-    edges = np.roll(points, -1, axis=1) - points
-    with np.errstate(divide="ignore", invalid="ignore"):
-        borders = np.stack([-half, half], axis=1)[:, None, :]
-        shares = (borders - points[..., axis, None]) / edges[..., axis, None]
-    shares = np.sort(np.clip(np.nan_to_num(shares, nan=0.0), 0, 1), axis=2)
-    shares = np.concatenate([np.zeros((*shares.shape[:2], 1)), shares], axis=2)
-    finer = points[:, :, None, :] + shares[..., None] * edges[:, :, None, :]
-    finer = finer.reshape(len(points), -1, 2)
-    finer[..., axis] = np.clip(finer[..., axis], -half[:, None], half[:, None])
-    return np.asarray(finer)
+def _mean_height(start: Array, end: Array, most: Array) -> Array:
+    """Return the mean of what rises evenly from start to end, cut to -most … most."""
+    first, last = np.clip((start, end), -most, most)
+    rise = end - start
+    cuts = np.where(rise == 0, 0.0, (first - start, end - last) / rise)
+    before, after = np.clip(cuts, 0, 1)  # of what is outside as a whole, one is all of it
+    return np.asarray((1 - before - after) * (first + last) / 2 + before * first + after * last)
 
 
 def _area(boxes: Array) -> Array:
