@@ -28,7 +28,7 @@ from pytest_mlebench.preparing.csv_source import (
     row_lengths,
     windows,
 )
-from pytest_mlebench.preparing.csv_text import NotProven, Style, rows_text
+from pytest_mlebench.preparing.csv_text import EMPTY, NotProven, Style, rows_text
 
 Kept = tuple[Array, list[Any] | None]  # values, or numbers and the texts that these stand for
 
@@ -163,7 +163,10 @@ def _growth(rows: bytes, begins: Array, ends: Array, cells: pd.DataFrame) -> Arr
     sizes = ends - begins
     raw = _spans(rows, begins, sizes)
     raw[np.cumsum(sizes) - 1] = ord("\n")  # or a comma, if there are more cells
-    new = np.frombuffer(rows_text(blocks_of(cells, Style()), Style()), np.uint8)
+    text = rows_text(blocks_of(cells, Style()), Style())
+    if cells.shape[1] == 1:
+        text = text.replace(EMPTY, b"")  # it has quotes only where there is nothing else in a row
+    new = np.frombuffer(text, np.uint8)
     if np.array_equal(raw, new):
         return np.zeros((2, len(cells)), dtype=np.int64)
     new_sizes = np.diff(np.flatnonzero(new == ord("\n")) + 1, prepend=0)

@@ -192,9 +192,9 @@ class FileRows:
             some = rows[start : start + step]
             starts, lengths = self.index.places(some)
             new = None if changed is None or not changed[some].any() else changed[some]
-            yield Copy(self.index.source, starts, lengths, new, path, place)
-            written = lengths if new is None else np.where(new, new, lengths)
-            place += int(written.sum(dtype=np.int64))
+            lot = Copy(self.index.source, starts, lengths, new, path, place)
+            yield lot
+            place += lot.size
 
     def _rewrite(self, rows: Array, path: Path, change: Change) -> None:
         step = self._lot_rows(rows, MIN_REWRITTEN_BYTES, MAX_REWRITTEN_BYTES)
@@ -250,6 +250,13 @@ class Copy:
     target: Path
     place: int
 
+    @property
+    def size(self) -> int:
+        """Return how many bytes there will be in the other file."""
+        if self.changed is None:
+            return int(self.lengths.sum(dtype=np.int64))
+        return int(np.where(self.changed, self.changed, self.lengths).sum(dtype=np.int64))
+
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -263,7 +270,7 @@ class Rewrite:
 
 def copy_lot(lot: Copy) -> None:
     """Copy rows as they are, or as they must be."""
-    place = lot.place
+    place, end = lot.place, lot.place + lot.size
     with lot.target.open("r+b") as file:
         for piece, text in gather(lot.source.path, lot.starts, lot.lengths):
             changed = None if lot.changed is None else lot.changed[piece]
@@ -273,6 +280,11 @@ def copy_lot(lot: Copy) -> None:
             while view:
                 written = os.pwrite(file.fileno(), view, place)
                 view, place = view[written:], place + written
+    if place != end:  # the next ones are where these should end
+        raise PreparationError(
+            f"{lot.source.path}: {place - end:+} bytes in rows from {int(lot.starts[0])} on, other "
+            "than was found when they were examined: has the file been changed meanwhile?"
+        )
 
 
 def rewrite_lot(lot: Rewrite) -> list[bytes]:

@@ -177,6 +177,8 @@ def test_any_text_gives_the_same_rows(tmp_path: Path) -> None:
     @settings(max_examples=400, deadline=None)
     @given(csv_texts(), st.lists(st.integers(0, 99), min_size=1, max_size=9))
     @example("c0,c1\n1,2\n", [0])
+    @example("c0,c1\na long enough text,\n", [0, 0, 0])
+    @example("c0,c1,c2\na long text,,another one\nanother one,1.50,a long text\n", [0, 1, 0, 0, 1])
     @example("c0,c1\n0,0\n0,0\n0,0\n0,0.0\n0,9223372036854775808\n0,\n", [0])
     @example("c0,c1\n0,0\n0,0\n0,0\n0,0\n0,9223372036854775808\n0,\n", [5])
     def check(text: str, order: list[int]) -> None:
