@@ -95,6 +95,8 @@ def _positions(submission: Table, expected: Table, rules: Rules) -> Array | slic
         return matched
     kept = np.arange(len(given))
     if not wanted.is_unique:
+        if (matched := _matched_texts(given, wanted)) is not None:
+            return matched
         given, wanted = _numbered(given), _numbered(wanted)
     elif not given.is_unique:
         again = given.duplicated()
@@ -135,6 +137,14 @@ def _matched_numbers(given: Any, wanted: Any) -> Array | None:
     places = np.empty_like(from_theirs)
     places[from_ours] = from_theirs
     return places
+
+
+def _matched_texts(given: Any, wanted: Any) -> Array | None:
+    """Return the positions where the same ids, some of them repeated, are texts."""
+    if len(given) != len(wanted) or isinstance(wanted, pd.MultiIndex):
+        return None
+    codes, _ = given.append(wanted).factorize()
+    return _matched_numbers(pd.Index(codes[: len(given)]), pd.Index(codes[len(given) :]))
 
 
 def _looked_up(theirs: Array, ours: Array) -> Array | None:

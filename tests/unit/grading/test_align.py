@@ -106,6 +106,18 @@ def test_ids_that_repeat_are_matched_one_by_one_and_named_as_they_are() -> None:
         conform(rows(1, 2, 2, 2), twice, rules())
 
 
+def test_texts_that_repeat_are_matched_one_by_one_and_named_as_they_are() -> None:
+    twice = pd.DataFrame({"id": ["b", "a", "b", "c"]})
+    given = pd.DataFrame({"id": ["c", "b", "b", "a"], "x": [0.1, 0.2, 0.3, 0.4]})
+    found = conform(given, twice, rules())
+    assert (found["id"].tolist(), found["x"].tolist()) == (
+        ["b", "a", "b", "c"],
+        [0.2, 0.4, 0.3, 0.1],
+    )
+    with pytest.raises(InvalidSubmission, match=r"^1 row missing, for id 'b'$"):
+        conform(given.assign(id=["c", "b", "a", "a"]), twice, rules())
+
+
 def test_dense_sparse_and_repeated_numbers_are_aligned_alike() -> None:
     random = np.random.RandomState(3)
     for ids in (np.arange(50), random.choice(10**6, 50, replace=False), random.randint(0, 9, 50)):
