@@ -27,8 +27,10 @@ def error_rate(truth: Array, prediction: Array) -> float:
 
 def log_loss(truth: Array, prediction: Array, epsilon: float = EPSILON) -> float:
     """Return the mean negative log-likelihood of one-hot truths; rows are not rescaled."""
-    clipped = np.clip(prediction, epsilon, 1 - epsilon)
-    return float(-(truth * np.log(clipped)).sum(axis=1).mean())
+    losses = np.clip(prediction, epsilon, 1 - epsilon)
+    np.log(losses, out=losses)
+    losses *= truth  # in place: there may be hundreds of classes
+    return float(-losses.sum(axis=1).mean())
 
 
 def binary_log_loss(truth: Array, prediction: Array, epsilon: float = EPSILON) -> float:
