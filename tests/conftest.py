@@ -21,11 +21,13 @@ _TESTS = Path(__file__).parent
 _SLOW = (
     *("browser", "docker", "golden", "machines", "neighbours", "session", "store"),
     *("unit/agents/baseline", "unit/sandbox/process", "unit/sandbox/rootless", "unit/reports/page"),
-    *("unit/attempts/test_grading_process", "unit/audit/test_plagiarism", "unit/audit/test_verify"),
+    *("unit/attempts/test_grading_process", "unit/audit/test_familiarity", "unit/audit/test_judge"),
+    *("unit/audit/test_plagiarism", "unit/audit/test_verify", "unit/gateway/test_budgets"),
     *("unit/gateway/test_faults", "unit/gateway/test_process_sandbox", "unit/machines/test_keeper"),
     *("unit/grading/metrics/test_boxes", "unit/host/test_leases", "unit/viewer/test_server"),
-    *("unit/preparing/test_csv", "unit/preparing/test_json", "unit/test_cli"),
-    *("docs/test_agents", "laws/test_round_trips", "unit/test_public_names"),
+    *("unit/machines/test_allocation_holder", "unit/sandbox/test_disk", "unit/sandbox/test_egress"),
+    *("unit/preparing/test_csv", "unit/preparing/test_json", "unit/sandbox/test_snapshots"),
+    *("docs/test_agents", "laws/test_round_trips", "unit/test_cli", "unit/test_public_names"),
 )
 _QUICK = ("session/test_collection.py",)  # of the above
 
