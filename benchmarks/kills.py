@@ -191,6 +191,9 @@ class Campaign:
         if target not in MARKS:
             return [session]
         found = [pid for pid in _descendants(session) if MARKS[target] in _command(pid)]
+        if target == "zygote":  # not its forks: an agent whose supervisor is lost has failed
+            forks = {each for pid in found for each in _descendants(pid)}
+            found = [pid for pid in found if pid not in forks]
         return self._random.sample(found, 1) if found else [session]
 
     def _complaint(self, run: str) -> str | None:
