@@ -5,17 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
-# the same examples in every run, on a busy machine as on a quiet one
-settings.register_profile(
-    "any-machine",
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("any-machine")
 
 _TESTS = Path(__file__).parent
 _SLOW = (
@@ -30,6 +19,22 @@ _SLOW = (
     *("docs/test_agents", "laws/test_round_trips", "unit/test_cli", "unit/test_public_names"),
 )
 _QUICK = ("session/test_collection.py",)  # of the above
+
+
+def pytest_configure() -> None:
+    """Let Hypothesis try the same examples in every run, on a busy machine as on a quiet one."""
+    try:  # late on purpose: the demonstration runs from here, too, without what tests need
+        from hypothesis import HealthCheck, settings
+    except ImportError:
+        return
+    settings.register_profile(
+        "any-machine",
+        deadline=None,
+        derandomize=True,
+        max_examples=60,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("any-machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
