@@ -8,6 +8,9 @@ WORKERS ?= 2
 OLD_VENV ?= .venv-old
 NEIGHBOURS ?= .venv-neighbours
 
+# Every session that a test starts would compile the plugin anew, for about a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test quick neighbours lint docs old bench clean
 
 help:
