@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Literal, NamedTuple, get_args
 
 from pytest_mlebench._toml import Table, read_toml
@@ -219,16 +220,29 @@ class Competition:
         return path
 
     def _code(self, name: str) -> ModuleType:
-        from importlib.util import module_from_spec, spec_from_file_location
+        from importlib.util import module_from_spec, spec_from_loader
 
         path = self._file(name)
-        spec = spec_from_file_location(f"mlebench_{path.stem}_{self.id.replace('-', '_')}", path)
-        if spec is None or spec.loader is None:  # a .py file always has both
+        loader = _SourceLoader(f"mlebench_{path.stem}_{self.id.replace('-', '_')}", str(path))
+        spec = spec_from_loader(loader.name, loader)
+        if spec is None:  # a loader with a name always makes one
             raise CompetitionFileError(f"{path}: not a Python file")
         module = module_from_spec(spec)
         sys.modules[spec.name] = module  # where its dataclasses look for their annotations
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
         return module
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compile a file as it is now, and leave nothing beside it.
+
+    A compiled file counts as one of its source if second and size are the same (PEP 552): a change
+    could be marked as prepared by the new code and be made by the old one.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
 
 
 def read_competition(folder: Path) -> Competition:

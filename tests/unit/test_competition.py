@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,6 +207,18 @@ def test_a_bug_in_a_grader_is_not_the_agents_fault(folder: Path, tmp_path: Path)
     sample.write_text("id\n1\n")
     with pytest.raises(InvalidSubmission, match="column 'loaves' is missing"):
         competition.score(sample, private)
+
+
+def test_code_is_what_the_file_says_even_if_it_changed_within_a_second(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    code = folder / "grade.py"
+    for value in ("1", "2"):
+        code.write_text(f"VALUE = {value}\n")
+        os.utime(code, (10**9, 10**9))  # as large and as old as the other
+        assert getattr(read_competition(folder).grader, "VALUE", None) == int(value)
+    assert not list(folder.rglob("__pycache__"))
 
 
 def test_every_split_is_made_of_competitions_of_its_complexity() -> None:

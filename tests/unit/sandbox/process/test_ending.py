@@ -273,7 +273,15 @@ def _supervisor_of(pid: int) -> int:
 
 
 def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return int(_state(pid)[1])
+
+
+def _state(pid: int) -> list[str]:
+    """Return what the kernel tells of a process after its name; of one that is gone, that it is."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ["X", "0"]  # man 5 proc_pid_stat: dead, and nobody's child
 
 
 def test_a_lost_zygote_is_replaced(place: Place) -> None:
@@ -287,7 +295,7 @@ def test_a_lost_zygote_is_replaced(place: Place) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return _state(pid)[0] not in "ZX"
 
 
 def test_a_log_that_cannot_be_written_is_our_own_fault(place: Place) -> None:
