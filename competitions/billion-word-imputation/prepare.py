@@ -10,6 +10,7 @@ from typing import IO
 import numpy as np
 
 from pytest_mlebench.preparing import (
+    new_file,
     read_blocks,
     reading,
     require,
@@ -20,7 +21,7 @@ from pytest_mlebench.preparing import (
 
 TEST_SHARE = 0.01
 LINES = 30_301_028
-HEADER = '"id","sentence"\n'
+HEADER = b'"id","sentence"\n'
 BATCH = 1 << 20  # random numbers
 
 
@@ -31,15 +32,15 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     sample = private / "sample_submission.csv"
     with (
         reading(archive),
-        sample.open("w", encoding="utf-8") as shortened,
-        (private / "test.csv").open("w", encoding="utf-8") as whole,
+        new_file(sample) as shortened,
+        new_file(private / "test.csv") as whole,
     ):
         kept = _kept(_whole_lines(read_blocks(archive, name)), whole, shortened)
         write_zip_of(public / archive.name, name, kept, max_bytes=size + 1)
     write_zip(public / "test_v2.txt.zip", {"test_v2.txt": sample})
 
 
-def _kept(lines: Iterable[bytes], whole: IO[str], shortened: IO[str]) -> Iterator[bytes]:
+def _kept(lines: Iterable[bytes], whole: IO[bytes], shortened: IO[bytes]) -> Iterator[bytes]:
     """Yield the lines that stay, many at a time; write the sentences that are held out."""
     whole.write(HEADER)
     shortened.write(HEADER)
@@ -57,8 +58,8 @@ def _kept(lines: Iterable[bytes], whole: IO[str], shortened: IO[str]) -> Iterato
                 yield text[start:begin]
                 start = end
                 del words[draw.integer(1, len(words) - 1)]
-                whole.write(f'{count},"{sentence}"\n')
-                shortened.write(f'{count},"{" ".join(words)}"\n')
+                whole.write(f'{count},"{sentence}"\n'.encode())
+                shortened.write(f'{count},"{" ".join(words)}"\n'.encode())
                 count += 1
             line += 1
             wait = draw.wait()

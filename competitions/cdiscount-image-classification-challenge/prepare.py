@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import link, require, split_indices, write_csv
+from pytest_mlebench.preparing import link, new_file, require, split_indices, write_csv
 
 TEST_SHARE = 0.1
 EXAMPLES = 100
@@ -106,14 +106,14 @@ def _copy(data: mmap.mmap, products: pd.DataFrame, target: Path) -> None:
     starts, ends = products["start"].to_numpy(), products["end"].to_numpy()
     gaps = np.flatnonzero(starts[1:] != ends[:-1])
     runs = zip(starts[np.append(0, gaps + 1)], ends[np.append(gaps, -1)], strict=True)
-    with target.open("wb") as file:
+    with new_file(target) as file:
         for start, end in runs:
             file.write(data[start:end])
 
 
 def _copy_without_category(data: mmap.mmap, products: pd.DataFrame, target: Path) -> None:
     columns = (products[name].tolist() for name in ("start", "cut", "resume", "end"))
-    with target.open("wb") as file:
+    with new_file(target) as file:
         for start, cut, resume, end in zip(*columns, strict=True):
             file.write(LENGTH.pack(end - start - (resume - cut)))
             file.write(data[start + LENGTH.size : cut])

@@ -12,7 +12,7 @@ from typing import IO, Any
 import pandas as pd
 
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.preparing import reading, require, split_list, write_csv
+from pytest_mlebench.preparing import new_file, reading, require, split_list, write_csv
 
 FILE = "simplified-nq-{}.jsonl"
 SHOWN = ("example_id", "question_text", "document_text", "long_answer_candidates")
@@ -28,9 +28,9 @@ def prepare(raw: Path, public: Path, private: Path) -> None:
     with (
         reading(source),
         source.open(encoding="utf-8") as lines,
-        (public / FILE.format("train")).open("w", encoding="utf-8") as train_file,
-        (public / FILE.format("test")).open("w", encoding="utf-8") as test_file,
-        (private / "test.jsonl").open("w", encoding="utf-8") as answers,
+        new_file(public / FILE.format("train")) as train_file,
+        new_file(public / FILE.format("test")) as test_file,
+        new_file(private / "test.jsonl") as answers,
     ):
         for records in _chunks(lines, source):
             train, test = split_list(records, 0.1)
@@ -62,8 +62,8 @@ def _chunks(lines: IO[str], source: Path) -> Iterator[list[Record]]:
         yield records
 
 
-def _write(records: Iterable[Record], file: IO[str]) -> None:
-    file.writelines(f"{_encoded(record)}\n" for record in records)
+def _write(records: Iterable[Record], file: IO[bytes]) -> None:
+    file.writelines(f"{_encoded(record)}\n".encode() for record in records)
 
 
 def _encoded(record: Record) -> str:

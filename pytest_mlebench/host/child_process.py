@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from pytest_mlebench.errors import MlebenchError
 
@@ -59,16 +60,20 @@ def run_apart(
     return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
 
-def serve(work: Callable[..., None]) -> int:
-    """Be the child: do the work, say in one line of JSON what went wrong, die with the parent."""
+def serve(work: Callable[..., object]) -> int:
+    """Be the child: do the work, die with the parent.
+
+    What the work returns, or what went wrong, is said in one line of JSON.
+    """
     lifeline, *arguments = sys.argv[1:]
     threading.Thread(target=_die_with_parent, args=(int(lifeline),), daemon=True).start()
     try:
-        work(*arguments)
+        found = work(*arguments)
     except MlebenchError as error:
-        sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
-        sys.stdout.flush()
+        _say({"error": str(error)})
         return 1
+    if found is not None:
+        _say({"result": found})
     return 0
 
 
@@ -83,8 +88,23 @@ def bytes_written(pid: int) -> int | None:
 
 def problem(done: Done) -> str | None:
     """Return what a child said before it ended in error, if it did."""
+    found = _said(done, "error")
+    return None if found is None else str(found)
+
+
+def result(done: Done) -> Any:
+    """Return what the work of a child returned, or none if it said nothing of it."""
+    return _said(done, "result")
+
+
+def _say(answer: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _said(done: Done, key: str) -> Any:
     try:
-        return str(json.loads(done.stdout.splitlines()[-1])["error"])
+        return json.loads(done.stdout.splitlines()[-1])[key]
     except (IndexError, ValueError, KeyError, TypeError):
         return None
 

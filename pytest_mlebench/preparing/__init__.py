@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     )
     from pytest_mlebench.preparing.tfrecord import read_texts
     from pytest_mlebench.preparing.unpack import unpacked, zip_members
+    from pytest_mlebench.preparing.written_sums import new_file
 
 _HOMES = {
     "extract": "archives.archive",
@@ -64,6 +65,7 @@ _HOMES = {
     "list_files": "preparing.files",
     "list_names": "preparing.files",
     "list_tar": "archives.archive",
+    "new_file": "preparing.written_sums",
     "one_hot": "preparing.tables",
     "open_records": "preparing.record_file",
     "open_rows": "preparing.csv_rows",
@@ -107,6 +109,7 @@ __all__ = [
     "list_files",
     "list_names",
     "list_tar",
+    "new_file",
     "one_hot",
     "open_records",
     "open_rows",

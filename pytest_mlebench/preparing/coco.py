@@ -30,6 +30,7 @@ from pytest_mlebench.preparing.record_table import (
 )
 from pytest_mlebench.preparing.split import split_indices
 from pytest_mlebench.preparing.tables import reading
+from pytest_mlebench.preparing.written_sums import new_file
 
 MIN_SPLIT_IMAGES = 5  # categories with fewer images are not split at random
 KEYS = {"annotations": "category_id", "images": "file_name"}  # that every record must have
@@ -67,8 +68,7 @@ def read_coco(path: Path, *, needs: Iterable[str] = (), encoding: str = "utf-8")
 
 def write_coco(data: Records | Mapping[str, Any], path: Path) -> None:
     """Write a collection, or a list of records, with sorted keys, indented."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with new_file(path) as file:
         file.writelines(_indented(data) if isinstance(data, Mapping) else data.indented(0))
 
 

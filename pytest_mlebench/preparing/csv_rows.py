@@ -27,6 +27,7 @@ from pytest_mlebench.preparing.csv_source import Array, CsvSource, Part, Types, 
 from pytest_mlebench.preparing.files import require
 from pytest_mlebench.preparing.gather import gather
 from pytest_mlebench.preparing.tables import check_columns, read_csv, write_csv
+from pytest_mlebench.preparing.written_sums import followed, new_file
 
 MIN_INDEXED_BYTES = 48 << 20  # below, a table in memory is as good
 # Rows that are collected while the file is read once, by all processes together: as few readings as
@@ -155,14 +156,12 @@ class FileRows:
         **options: Any,
     ) -> None:
         """Write some rows, in the order asked for; *assign* has new values for some columns."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         change = Change.of(assign, columns, options)
         header = by_pandas(change.applied(self.index.source.parse(b"")), change.options)
-        path.write_bytes(header)
         if change or not self.index.copied:
-            self._rewrite(rows, path, change)
+            self._rewrite(rows, path, header, change)
         else:
-            self._copy(rows, path)
+            self._copy(rows, path, header)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -173,11 +172,14 @@ class FileRows:
             read_csv(self.index.source.path, dtype=self.index.source.types)
             raise
 
-    def _copy(self, rows: Array, path: Path) -> None:
+    def _copy(self, rows: Array, path: Path, header: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(header)
         most = MAX_COPIED_BYTES // self.crew.size
         lots = self._copies(rows, path, self._lot_rows(rows, MIN_COPIED_BYTES, most))
-        for _ in self.crew.map(partial(copy_lot, lot) for lot in lots):
-            pass
+        with followed(path) as follow:
+            for end in self.crew.map(partial(copy_lot, lot) for lot in lots):
+                follow(end)
 
     def _lot_rows(self, rows: Array, least: int, most: int) -> int:
         """Return how many rows to collect in one reading of the file."""
@@ -196,13 +198,14 @@ class FileRows:
             yield lot
             place += lot.size
 
-    def _rewrite(self, rows: Array, path: Path, change: Change) -> None:
+    def _rewrite(self, rows: Array, path: Path, header: bytes, change: Change) -> None:
         step = self._lot_rows(rows, MIN_REWRITTEN_BYTES, MAX_REWRITTEN_BYTES)
         lots = (
             Rewrite(self.index.source, *self.index.places(rows[some]), change.part(some))
             for some in (slice(start, start + step) for start in range(0, len(rows), step))
         )
-        with path.open("ab") as file, self._errors():
+        with new_file(path) as file, self._errors():
+            file.write(header)
             for texts in self.crew.map(partial(rewrite_lot, lot) for lot in lots):
                 file.writelines(texts)
 
@@ -268,8 +271,8 @@ class Rewrite:
     change: Change
 
 
-def copy_lot(lot: Copy) -> None:
-    """Copy rows as they are, or as they must be."""
+def copy_lot(lot: Copy) -> int:
+    """Copy rows as they are, or as they must be; return where they end in the other file."""
     place, end = lot.place, lot.place + lot.size
     with lot.target.open("r+b") as file:
         for piece, text in gather(lot.source.path, lot.starts, lot.lengths):
@@ -285,6 +288,7 @@ def copy_lot(lot: Copy) -> None:
             f"{lot.source.path}: {place - end:+} bytes in rows from {int(lot.starts[0])} on, other "
             "than was found when they were examined: has the file been changed meanwhile?"
         )
+    return end
 
 
 def rewrite_lot(lot: Rewrite) -> list[bytes]:

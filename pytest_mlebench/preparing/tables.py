@@ -16,6 +16,7 @@ from pytest_mlebench.errors import ConfigError, PreparationError
 from pytest_mlebench.preparing import json_text
 from pytest_mlebench.preparing.csv_parts import csv_parts
 from pytest_mlebench.preparing.files import require
+from pytest_mlebench.preparing.written_sums import new_file
 
 
 def read_csv(path: Path, *, needs: Iterable[str] = (), **options: Any) -> pd.DataFrame:
@@ -39,8 +40,7 @@ def check_columns(path: Path, columns: Container[str], rows: int, needs: Iterabl
 
 def write_csv(table: pd.DataFrame, path: Path, **options: Any) -> None:
     """Write a prepared csv file: no index unless asked for, line feeds, UTF-8."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with new_file(path) as file:
         for text in csv_parts(table, {"index": False, **options}):
             file.write(text)
 
@@ -100,8 +100,7 @@ def read_records(path: Path, *, needs: Iterable[str] = ()) -> list[dict[str, Any
 
 def write_json(data: Any, path: Path, **options: Any) -> None:
     """Write a prepared JSON file in the form of the standard library."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with new_file(path) as file:
         file.writelines([json.dumps(data, **options).encode()] if options else json_text.dump(data))
 
 

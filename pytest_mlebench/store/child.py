@@ -13,8 +13,10 @@ from pathlib import Path
 from pytest_mlebench._messages import Log, silent
 from pytest_mlebench.competition import Competition, read_competition
 from pytest_mlebench.errors import PreparationError
-from pytest_mlebench.host.child_process import bytes_written, problem, run_apart, serve
+from pytest_mlebench.host.child_process import bytes_written, problem, result, run_apart, serve
 from pytest_mlebench.host.shared_cpus import joined
+from pytest_mlebench.preparing.written_sums import WrittenSums, noted_sums
+from pytest_mlebench.store import prepared_sums
 from pytest_mlebench.store.progress import Pulse
 
 KILLED = -9
@@ -27,8 +29,8 @@ def prepare_apart(
     private: Path,
     cpus: int | None = None,
     progress: Log = silent,
-) -> None:
-    """Run ``Competition.prepare`` in a child: an out-of-memory kill hits nobody else.
+) -> WrittenSums:
+    """Run ``Competition.prepare`` in a child and return the sums that were taken on the way.
 
     *cpus* is the descriptor of those that it shares with others (``shared_cpus``).
     """
@@ -41,7 +43,7 @@ def prepare_apart(
         beside=lambda pid: pulse.watching(partial(bytes_written, pid)),
     )
     if done.returncode == 0:
-        return
+        return WrittenSums.from_data(result(done) or [])
     if text := problem(done):
         raise PreparationError(text)
     if done.returncode == KILLED:
@@ -52,9 +54,14 @@ def prepare_apart(
     raise PreparationError(f"{competition.id}: {text}")
 
 
-def _prepare(folder: str, raw: str, public: str, private: str, cpus: str = "") -> None:
-    with joined(int(cpus)) if cpus else nullcontext():
-        read_competition(Path(folder)).prepare(Path(raw), Path(public), Path(private))
+def _prepare(folder: str, raw: str, public: str, private: str, cpus: str = "") -> object:
+    competition = read_competition(Path(folder))
+    with (
+        joined(int(cpus)) if cpus else nullcontext(),
+        noted_sums(prepared_sums.file_names(competition)) as written,
+    ):
+        competition.prepare(Path(raw), Path(public), Path(private))
+    return written.to_data()
 
 
 if __name__ == "__main__":

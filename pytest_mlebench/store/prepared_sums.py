@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from pytest_mlebench.errors import DatasetError
 
 CONTENT = "content:"  # such a sum is of what a table says, not of how it was written
 SHOWN_FILES = 5
+
+SumOf = Callable[[Path], str]  # what returns the md5 sum of a file, by reading it or otherwise
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,22 @@ def expected(competition: Competition) -> dict[str, str]:
     }
 
 
-def compare(competition: Competition, prepared: Path) -> ChecksumComparison:
-    """Read the prepared files that have published sums, several at a time."""
+def marked(competition: Competition) -> set[str]:
+    """Return the paths below ``prepared`` whose sums a marker holds, published or not."""
+    names = {f"public/{competition.sample}", f"private/{competition.answers}"}
+    return names | expected(competition).keys()
+
+
+def file_names(competition: Competition) -> set[str]:
+    """Return the names, without folders, of the files whose sums are going to be asked for."""
+    return {Path(name).name for name in marked(competition)}
+
+
+def compare(competition: Competition, prepared: Path, sum_of: SumOf = md5) -> ChecksumComparison:
+    """Compare the prepared files that have published sums with these, several at a time."""
     wanted = expected(competition)
     with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda item: _compare(prepared / item[0], *item), wanted.items())
+        found = pool.map(lambda item: _compare(sum_of, prepared, *item), wanted.items())
         results = dict(zip(wanted, found, strict=True))
     return ChecksumComparison(
         {name: got for name, (got, _) in results.items()},
@@ -58,9 +72,11 @@ def compare(competition: Competition, prepared: Path) -> ChecksumComparison:
     )
 
 
-def verify(competition: Competition, prepared: Path, remedy: str) -> ChecksumComparison:
+def verify(
+    competition: Competition, prepared: Path, remedy: str, sum_of: SumOf = md5
+) -> ChecksumComparison:
     """Raise DatasetError naming the files that differ, expected and got, and the way out."""
-    comparison = compare(competition, prepared)
+    comparison = compare(competition, prepared, sum_of)
     wrong = comparison.wrong
     if not wrong:
         return comparison
@@ -72,10 +88,11 @@ def verify(competition: Competition, prepared: Path, remedy: str) -> ChecksumCom
     )
 
 
-def _compare(path: Path, name: str, wanted: str) -> tuple[str, Mismatch | None]:
+def _compare(sum_of: SumOf, prepared: Path, name: str, wanted: str) -> tuple[str, Mismatch | None]:
+    path = prepared / name
     if not path.is_file():
         return "", Mismatch(name, wanted, "no such file")
-    got = CONTENT + content(path) if wanted.startswith(CONTENT) else md5(path)
+    got = CONTENT + content(path) if wanted.startswith(CONTENT) else sum_of(path)
     if got == wanted:
         return got, None
     if path.suffix == ".parquet" and not wanted.startswith(CONTENT):

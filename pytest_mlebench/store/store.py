@@ -17,6 +17,7 @@ from pytest_mlebench.competition import Competition
 from pytest_mlebench.dataset import Dataset
 from pytest_mlebench.errors import DatasetError
 from pytest_mlebench.kaggle.download import forget_zip
+from pytest_mlebench.preparing.written_sums import WrittenSums, noted_sums
 from pytest_mlebench.store import prepared_sums
 from pytest_mlebench.store.child import prepare_apart
 from pytest_mlebench.store.lock import Busy, exclusive
@@ -145,14 +146,11 @@ class Store:
         competition = place.competition
         wanted.progress(f"{competition.id}: preparing")
         new = scratch / "prepared"
-        parts = new / "public", new / "private"
-        if wanted.apart:
-            prepare_apart(
-                competition, raw.path, *parts, cpus=wanted.turns.cpus, progress=wanted.progress
-            )
+        sum_of = _prepare(competition, raw.path, new, wanted).md5
+        if wanted.verify:
+            marker = _verified(competition, new, sum_of)
         else:
-            competition.prepare(raw.path, *parts)
-        marker = _verified(competition, new) if wanted.verify else _marker(competition, new, "off")
+            marker = _marker(competition, new, "off", sum_of=sum_of)
         replace(marker, origin=raw.origin).write(new)
         (new / "private").chmod(0o700)  # agents of other users on this host must not read it
         keep(place, raw, wanted.keep_raw)
@@ -191,12 +189,26 @@ class _Wanted:
     progress: Progress
 
 
-def _verified(competition: Competition, prepared: Path) -> Marker:
+def _prepare(competition: Competition, raw: Path, new: Path, wanted: _Wanted) -> WrittenSums:
+    """Make the prepared folders and return the sums that were taken on the way."""
+    parts = new / "public", new / "private"
+    if wanted.apart:
+        return prepare_apart(
+            competition, raw, *parts, cpus=wanted.turns.cpus, progress=wanted.progress
+        )
+    with noted_sums(prepared_sums.file_names(competition)) as written:
+        competition.prepare(raw, *parts)
+    return written
+
+
+def _verified(
+    competition: Competition, prepared: Path, sum_of: prepared_sums.SumOf = md5
+) -> Marker:
     """Return the marker of files that match their published sums, or raise DatasetError."""
     if not prepared_sums.expected(competition):
-        return _marker(competition, prepared, "none")
-    comparison = prepared_sums.verify(competition, prepared, "fetch the raw files again")
-    return _marker(competition, prepared, "checksums", comparison.sums)
+        return _marker(competition, prepared, "none", sum_of=sum_of)
+    comparison = prepared_sums.verify(competition, prepared, "fetch the raw files again", sum_of)
+    return _marker(competition, prepared, "checksums", comparison.sums, sum_of)
 
 
 def _adopt(competition: Competition, prepared: Path) -> Marker | None:
@@ -220,10 +232,10 @@ def _marker(
     prepared: Path,
     verified: Verified,
     sums: Mapping[str, str] = MappingProxyType({}),
+    sum_of: prepared_sums.SumOf = md5,
 ) -> Marker:
     """Return the marker of a prepared folder; *sums* are those that are known already."""
-    names = {f"public/{competition.sample}", f"private/{competition.answers}"}
-    names |= prepared_sums.expected(competition).keys()
+    names = prepared_sums.marked(competition)
     if competition.source == "generated":  # they are small: all of them
         names |= {p.relative_to(prepared).as_posix() for p in prepared.rglob("*")}
     files = {name: prepared / name for name in sorted(names) if (prepared / name).is_file()}
@@ -234,7 +246,7 @@ def _marker(
         verified=verified,
         prepared_at=datetime.now(UTC).isoformat(timespec="seconds"),
         files={
-            name: {"md5": sums.get(name) or md5(path), "bytes": path.stat().st_size}
+            name: {"md5": sums.get(name) or sum_of(path), "bytes": path.stat().st_size}
             for name, path in files.items()
         },
     )

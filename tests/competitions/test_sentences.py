@@ -86,7 +86,7 @@ def test_not_more_lines_are_taken_than_the_original_has(
     code: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(code, "LINES", 5)
-    with (tmp_path / "a").open("w") as one, (tmp_path / "b").open("w") as other:
+    with (tmp_path / "a").open("wb") as one, (tmp_path / "b").open("wb") as other:
         blocks = iter([b"1\n2\n3", b"\n4\n5\n6\n", b"7\n"])
         kept = b"".join(code._kept(code._whole_lines(blocks), one, other))
     assert kept == b"1\n2\n3\n4\n5\n"
