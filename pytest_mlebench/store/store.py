@@ -237,7 +237,7 @@ def _marker(
     """Return the marker of a prepared folder; *sums* are those that are known already."""
     names = prepared_sums.marked(competition)
     if competition.source == "generated":  # they are small: all of them
-        names |= {p.relative_to(prepared).as_posix() for p in prepared.rglob("*")}
+        names |= {p.relative_to(prepared).as_posix() for p in prepared.rglob("*")} - {MARKER}
     files = {name: prepared / name for name in sorted(names) if (prepared / name).is_file()}
     return Marker(
         competition=competition.id,
