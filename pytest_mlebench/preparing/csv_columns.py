@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isnan
 from typing import Any
 
@@ -12,47 +13,73 @@ from pytest_mlebench.preparing.csv_text import (
     Block,
     Column,
     NotProven,
+    RowJoiner,
     Style,
     Texts,
-    plain_text,
 )
 from pytest_mlebench.preparing.number_text import Array
 
-BLOCK_CELLS, MIN_BLOCK_ROWS = 20_000, 1_000
+BLOCK_CELLS, MIN_BLOCK_ROWS = 10_000, 1_000
 NAN: Any = np.nan  # what is missing is nearly always this very object
 
 
-def blocks_of(
-    table: pd.DataFrame, style: Style, *, index: bool = False, shared: bool = False
-) -> list[Block]:
-    """Return the rows of a table in the form that ``rows_text`` takes, or raise NotProven.
+class RowWriter:
+    """Writes rows at once; what earlier ones have shown of the columns saves time."""
 
-    Texts are written at once, unless the work is to be *shared* with other processes.
-    """
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._joiner = RowJoiner(style)
+        self._mixed: set[int] = set()  # numbers of the columns with more than texts
+
+    def text(self, columns: list[Array]) -> bytes:
+        """Return the text of some rows, or raise NotProven."""
+        lists = [each.tolist() if each.dtype == object else each for each in columns]
+        try:
+            return self._joiner.text(self._filled(lists))
+        except TypeError:
+            self._mixed = {n for n, each in enumerate(lists) if _is_mixed(each)}
+        try:
+            return self._joiner.text(self._filled(lists))
+        except TypeError:
+            return self._joiner.text([_as_texts(each, self._style) for each in lists])
+
+    def _filled(self, lists: list[Any]) -> list[Any]:
+        """Return columns, those with more than texts with nothing where one is missing."""
+        return [
+            ["" if cell is NAN else cell for cell in each] if n in self._mixed else each
+            for n, each in enumerate(lists)
+        ]
+
+
+def columns_of(table: pd.DataFrame, style: Style, *, index: bool = False) -> list[Array]:
+    """Return the columns of a table: numbers, or objects that may be texts; or raise NotProven."""
     if not table.shape[1]:
         raise NotProven
     columns = [_values(table.iloc[:, number], style) for number in range(table.shape[1])]
-    if index:
-        columns.insert(0, _index(table.index))
+    return [_index(table.index), *columns] if index else columns
+
+
+def row_slices(columns: list[Array]) -> Iterator[slice]:
+    """Yield where blocks of rows begin and end."""
     step = max(MIN_BLOCK_ROWS, BLOCK_CELLS // len(columns))
-    starts = range(0, len(table), step)
-    at_once = not shared and any(each.dtype == object for each in columns)
-    blocks: list[Block] = []
-    for start in starts:
-        part = [each[start : start + step] for each in columns]
-        text = _at_once(part, style) if at_once else None
-        at_once = text is not None  # where one text needs quotes, others will
-        blocks.append([_column(each, style) for each in part] if text is None else text)
-    return blocks
+    for start in range(0, len(columns[0]), step):
+        yield slice(start, start + step)
 
 
-def _at_once(columns: list[Array], style: Style) -> bytes | None:
-    """Return the text of some rows, or none if a text needs quotes of its own."""
-    lists = [each.tolist() if each.dtype == object else each for each in columns]
-    try:
-        return plain_text(lists, style)
-    except TypeError:
-        return plain_text([_as_texts(each, style) for each in lists], style)
+def fast_text(table: pd.DataFrame, style: Style) -> bytes:
+    """Return the text of all rows, or raise NotProven."""
+    columns, writer = columns_of(table, style), RowWriter(style)
+    slices = row_slices(columns)
+    return b"".join([writer.text([each[rows] for each in columns]) for rows in slices])
+
+
+def blocks_of(table: pd.DataFrame, style: Style, *, index: bool = False) -> list[Block]:
+    """Return the rows of a table in the form in which other processes take them.
+
+    Raise NotProven if their text might not be what pandas writes.
+    """
+    columns = columns_of(table, style, index=index)
+    return [[_column(each[rows], style) for each in columns] for rows in row_slices(columns)]
 
 
 def _index(index: pd.Index[Any]) -> Array:
@@ -93,9 +120,11 @@ def _column(cells: Array, style: Style) -> Column:
 
 def _as_texts(cells: Array | list[Any], style: Style) -> Array | list[str]:
     """Return numbers as they are, and a list with what is no text in it as text."""
-    if not isinstance(cells, list) or set(map(type, cells)) == {str}:
-        return cells
-    return _texts(cells, style)
+    return _texts(cells, style) if isinstance(cells, list) and _is_mixed(cells) else cells
+
+
+def _is_mixed(cells: Array | list[Any]) -> bool:
+    return isinstance(cells, list) and set(map(type, cells)) != {str}
 
 
 def _texts(cells: list[Any], style: Style) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench._csv import kind
-from pytest_mlebench.preparing.csv_columns import blocks_of
+from pytest_mlebench.preparing.csv_columns import fast_text
 from pytest_mlebench.preparing.csv_parts import table_text
 from pytest_mlebench.preparing.csv_source import (
     Array,
@@ -28,7 +28,7 @@ from pytest_mlebench.preparing.csv_source import (
     row_lengths,
     windows,
 )
-from pytest_mlebench.preparing.csv_text import EMPTY, NotProven, Style, rows_text
+from pytest_mlebench.preparing.csv_text import EMPTY, NotProven, Style
 
 Kept = tuple[Array, list[Any] | None]  # values, or numbers and the texts that these stand for
 
@@ -163,7 +163,7 @@ def _growth(rows: bytes, begins: Array, ends: Array, cells: pd.DataFrame) -> Arr
     sizes = ends - begins
     raw = _spans(rows, begins, sizes)
     raw[np.cumsum(sizes) - 1] = ord("\n")  # or a comma, if there are more cells
-    text = rows_text(blocks_of(cells, Style()), Style())
+    text = fast_text(cells, Style())
     if cells.shape[1] == 1:
         text = text.replace(EMPTY, b"")  # it has quotes only where there is nothing else in a row
     new = np.frombuffer(text, np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pytest_mlebench.host.crew import Crew
-from pytest_mlebench.preparing.csv_columns import blocks_of
+from pytest_mlebench.preparing.csv_columns import RowWriter, blocks_of, columns_of, row_slices
 from pytest_mlebench.preparing.csv_text import NotProven, Style, rows_text
 
 # to_csv writes so many cells at a time, within which dates have one form, with hours or without.
@@ -32,15 +32,16 @@ def csv_parts(table: pd.DataFrame, options: Options) -> Iterator[bytes]:
     yield by_pandas(table.iloc[:0], options)
     step = PART_CHUNKS * max(1, CHUNK_CELLS // max(1, table.shape[1]))
     parts = (table.iloc[start : start + step] for start in range(0, len(table), step))
-    shared = _work(table, options) >= MIN_SHARED_CELLS
-    with Crew(None if shared else 1) as crew:
-        yield from crew.map(_call(part, options, shared=shared) for part in parts)
+    if _work(table, options) < MIN_SHARED_CELLS:
+        yield from _texts(parts, options)
+        return
+    with Crew() as crew:
+        yield from crew.map(_call(part, options) for part in parts)
 
 
 def table_text(table: pd.DataFrame, options: Options) -> bytes:
     """Return the csv text of a table, without a header."""
-    found: bytes = _call(table, options)()
-    return found
+    return b"".join(_texts([table], options))
 
 
 def by_pandas(table: pd.DataFrame, options: Options) -> bytes:
@@ -59,12 +60,33 @@ def _work(table: pd.DataFrame, options: Options) -> int:
     return len(table) * int((table.dtypes == np.float64).sum())
 
 
-def _call(table: pd.DataFrame, options: Options, *, shared: bool = False) -> partial[bytes]:
+def _texts(parts: Iterable[pd.DataFrame], options: Options) -> Iterator[bytes]:
+    """Yield the text of a few rows at a time: by the fast way, else by pandas."""
+    bare = {**options, "header": False}
+    try:
+        style = _style(options)
+    except NotProven:
+        yield from (by_pandas(part, bare) for part in parts)
+        return
+    writer = RowWriter(style)
+    for part in parts:
+        try:
+            columns = columns_of(part, style, index=options["index"])
+        except NotProven:
+            yield by_pandas(part, bare)
+            continue
+        for rows in row_slices(columns):
+            try:
+                yield writer.text([each[rows] for each in columns])
+            except NotProven:
+                yield by_pandas(part.iloc[rows], bare)
+
+
+def _call(table: pd.DataFrame, options: Options) -> partial[bytes]:
     """Return the call that gives the text of some rows: the fast one, or that of pandas."""
     try:
         style = _style(options)
-        blocks = blocks_of(table, style, index=options["index"], shared=shared)
-        return partial(rows_text, blocks, style)
+        return partial(rows_text, blocks_of(table, style, index=options["index"]), style)
     except NotProven:
         return partial(by_pandas, table, {**options, "header": False})
 

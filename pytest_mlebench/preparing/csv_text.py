@@ -8,6 +8,7 @@ come out the same is refused, and pandas writes it.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,11 +19,13 @@ import numpy as np
 from pytest_mlebench.preparing.number_text import (
     Array,
     formatted_rows,
+    number_cells,
     number_rows,
 )
 
-QUOTE = '"'
+QUOTE = b'"'
 BETWEEN = "\0"  # texts in one
+SLOT = "\0"  # where a quote may be
 EMPTY = b'""'  # a row that is nothing but empty needs quotes
 
 
@@ -58,8 +61,7 @@ class Texts:
 
 
 Column = Array | Texts
-# Some rows: what is made of them fits into the caches of a processor. Bytes are their text already.
-Block = list[Column] | bytes
+Block = list[Column]  # of some rows: what is made of them fits into the caches of a processor
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Style:
             raise NotProven
         if self.quoting not in (csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC):
             raise NotProven
-        if self.float_format is not None and not isinstance(self.float_format, str):
+        if self.float_format is not None and not _is_format(self.float_format):
             raise NotProven
 
     @property
@@ -86,53 +88,97 @@ class Style:
         return self.quoting == csv.QUOTE_NONNUMERIC
 
 
+class RowJoiner:
+    """Makes rows of cells; rows before that needed quotes, or were as many, save time."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._slot = SLOT if style.is_quoted else ""
+        self._shape: tuple[object, ...] = ()
+        self._flat: list[str] = []  # cells, and what is between them
+
+    def text(self, columns: Sequence[Array | list[str]]) -> bytes:
+        """Return the rows with a line feed after each; *columns* are numbers or texts.
+
+        Raise TypeError if a text is none, and NotProven if one has a null character.
+        """
+        groups = list(_groups(columns))
+        if len(groups) == 1 and not isinstance(groups[0][0], list):
+            return _numbers_alone(groups[0], self._style)
+        pieces = [g[0] if isinstance(g[0], list) else _cells(g, self._style) for g in groups]
+        is_text = tuple(isinstance(group[0], list) for group in groups)
+        if not self._slot:
+            text = self._joined(pieces, is_text)
+            if _is_plain(text, len(pieces[0]), len(columns), self._style.sep):
+                return text
+            self._slot = SLOT  # where one text needs quotes, others will
+        text = self._joined(pieces, is_text)
+        slots = 2 * sum(is_text) * len(pieces[0])
+        return _with_quotes(text, slots, self._style, is_alone=len(columns) == 1)
+
+    def _joined(self, pieces: list[list[str]], is_text: tuple[bool, ...]) -> bytes:
+        """Return all cells with what is between them, with slots for quotes around the texts."""
+        rows, width = len(pieces[0]), 2 * len(pieces)
+        shape = (rows, is_text, self._slot)
+        if shape != self._shape:
+            slots = [self._slot if each else "" for each in is_text]
+            follows = [*(self._style.sep + slot for slot in slots[1:]), "\n" + slots[0]]
+            row = [
+                part for pair in zip(slots, follows, strict=True) for part in ("", "".join(pair))
+            ]
+            self._flat, self._shape = [slots[0], *row * rows], shape
+            self._flat[-1] = slots[-1] + "\n"
+        for place, piece in enumerate(pieces):
+            self._flat[2 * place + 1 :: width] = piece
+        return "".join(self._flat).encode()
+
+
+def _is_format(form: object) -> bool:
+    """Tell whether what is formatted so has nothing but digits, signs and letters."""
+    return isinstance(form, str) and re.fullmatch(r"%(\.\d+)?[efgEFG]", form) is not None
+
+
 def rows_text(blocks: Sequence[Block], style: Style) -> bytes:
     """Return the rows with a line feed after each."""
-    return b"".join(
-        [block if isinstance(block, bytes) else _block_text(block, style) for block in blocks]
-    )
+    joiner = RowJoiner(style)
+    plain = [[each.cells if isinstance(each, Texts) else each for each in row] for row in blocks]
+    return b"".join([joiner.text(columns) for columns in plain])
 
 
-def plain_text(columns: Sequence[Array | list[str]], style: Style) -> bytes | None:
-    """Return rows, joined at once, unless a text in them needs quotes of its own.
+def _is_plain(text: bytes, rows: int, width: int, sep: str) -> bool:
+    """Tell whether no text among joined cells needs quotes.
 
-    Whether one does is seen when all are joined: then there are more commas, line ends or quotes
-    than we have put there. *columns* are numbers or texts; raise TypeError if a text is none.
+    One that does shows: there are more commas, line ends or quotes than we have put there.
     """
-    groups = list(_groups(columns))
-    quotes = ['"' if style.is_quoted and isinstance(group[0], list) else "" for group in groups]
-    pieces = [group[0] if isinstance(group[0], list) else _cells(group, style) for group in groups]
-    rows, width = len(pieces[0]), 2 * len(pieces)
-    flat = [""] * (rows * width)
-    follows = [*(style.sep + quote for quote in quotes[1:]), "\n" + quotes[0]]
-    for place, piece in enumerate(pieces):
-        flat[2 * place :: width] = piece
-        flat[2 * place + 1 :: width] = [quotes[place] + follows[place]] * rows
-    joined = quotes[0] + "".join(flat)
-    text = (joined[:-1] if quotes[0] else joined).encode()
-    marks = 2 * sum(map(bool, quotes))
-    expected = {style.sep: len(columns) - 1, "\n": 1, QUOTE: marks, BETWEEN: 0}
-    if any(_count(text, each) != rows * times for each, times in expected.items()):
-        return None
-    is_empty = len(columns) == 1 and (text.startswith(b"\n") or b"\n\n" in text)
-    return None if is_empty else text
+    if QUOTE in text or SLOT.encode() in text:
+        return False
+    if _count(text, sep) != rows * (width - 1) or _count(text, "\n") != rows:
+        return False
+    return width > 1 or not (text.startswith(b"\n") or b"\n\n" in text)
 
 
 def _count(text: bytes, character: str) -> int:
-    code = character.encode()
-    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == code[0])) if code in text else 0
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord(character)))
 
 
-def _block_text(columns: Sequence[Column], style: Style) -> bytes:
-    groups = list(_groups(columns))
-    missing = EMPTY if len(columns) == 1 else b""
-    if len(groups) == 1 and (rows := _number_rows(groups[0], style, missing)) is not None:
-        return rows
-    pieces = [_cells(group, style) for group in groups]
-    if len(columns) == 1 and "" in pieces[0]:
-        pieces = [[cell or EMPTY.decode() for cell in pieces[0]]]
-    lines = pieces[0] if len(pieces) == 1 else map(style.sep.join, zip(*pieces, strict=True))
-    return "\n".join([*lines, ""]).encode()
+def _with_quotes(text: bytes, count: int, style: Style, *, is_alone: bool) -> bytes:
+    """Return rows with quotes in the slots of the texts that need them, and no other slots."""
+    text = text.replace(QUOTE, QUOTE * 2)
+    content = np.frombuffer(bytearray(text), np.uint8)
+    slots = np.flatnonzero(content == ord(SLOT))
+    if len(slots) != count:
+        raise NotProven
+    if style.is_quoted:
+        content[slots] = ord(QUOTE)
+        return content.tobytes()
+    special = content == ord(style.sep)
+    special |= content == ord("\n")
+    special |= content == ord(QUOTE)
+    needing = np.logical_or.reduceat(special, slots)[::2] if count else np.zeros(0, bool)
+    if is_alone:
+        needing |= np.diff(slots)[::2] == 1
+    content[slots[np.repeat(needing, 2)]] = ord(QUOTE)
+    return content.tobytes() if needing.all() else content.tobytes().replace(SLOT.encode(), b"")
 
 
 def _groups(columns: Sequence[Any]) -> Iterator[list[Any]]:
@@ -140,7 +186,7 @@ def _groups(columns: Sequence[Any]) -> Iterator[list[Any]]:
 
     def kind(numbered: tuple[int, Any]) -> object:
         number, column = numbered
-        if isinstance(column, Texts | list):
+        if isinstance(column, list):
             return number  # alone
         return "i" if column.dtype.kind == "u" and column.itemsize < 8 else column.dtype.kind
 
@@ -148,47 +194,24 @@ def _groups(columns: Sequence[Any]) -> Iterator[list[Any]]:
         yield [column for _, column in group]
 
 
-def _number_rows(group: list[Column], style: Style, missing: bytes) -> bytes | None:
-    """Return rows of neighbouring columns that are numbers, unless they are to be formatted."""
-    columns = [column for column in group if not isinstance(column, Texts)]
-    if not columns or (columns[0].dtype.kind == "f" and style.float_format is not None):
-        return None
-    return number_rows(columns, style.sep, missing)
+def _numbers_alone(group: list[Array], style: Style) -> bytes:
+    """Return rows of nothing but numbers of one kind."""
+    is_alone = len(group) == 1
+    if not _is_formatted(group, style):
+        return number_rows(group, style.sep, EMPTY if is_alone else b"")
+    cells = _cells(group, style)
+    lines = [cell or EMPTY.decode() for cell in cells] if is_alone else cells
+    return "\n".join([*lines, ""]).encode()
 
 
-def _cells(group: list[Column], style: Style) -> list[str]:
-    """Return the cells of a column; of several columns of numbers, joined already."""
-    if isinstance(group[0], Texts):
-        return _quoted(group[0], style)
-    rows = _number_rows(group, style, b"")
-    if rows is not None:
-        return rows.decode("ascii").split("\n")[:-1]
-    numbers = np.column_stack([column for column in group if not isinstance(column, Texts)])
-    return formatted_rows(numbers, style.float_format or "%r", style.sep)
+def _cells(group: list[Array], style: Style) -> list[str]:
+    """Return the cells of a column of numbers; of several columns, joined already."""
+    if _is_formatted(group, style):
+        return formatted_rows(np.column_stack(group), style.float_format or "%r", style.sep)
+    if len(group) == 1:
+        return number_cells(group[0])
+    return number_rows(group, style.sep).decode("ascii").split("\n")[:-1]
 
 
-def _quoted(texts: Texts, style: Style) -> list[str]:
-    """Return texts with quotes where they are needed."""
-    special = [each for each in (QUOTE, style.sep, "\n") if each in texts.joined]
-    needing = _having(texts.joined, special) if special and not style.is_quoted else []
-    joined = texts.joined.replace(QUOTE, QUOTE * 2)
-    if texts.count and (style.is_quoted or len(needing) == texts.count):
-        return f'"{joined}"'.replace(BETWEEN, f'"{BETWEEN}"').split(BETWEEN)
-    if not needing:
-        return texts.cells
-    cells = joined.split(BETWEEN) if QUOTE in special else [*texts.cells]
-    for number in needing:
-        cells[number] = f'"{cells[number]}"'
-    return cells
-
-
-def _having(joined: str, special: list[str]) -> list[int]:
-    """Return the numbers of the texts with a special character."""
-    content = np.frombuffer(joined.encode() + BETWEEN.encode(), np.uint8)
-    found = content == ord(special[0])
-    for each in special[1:]:
-        found |= content == ord(each)
-    ends = np.flatnonzero(content == ord(BETWEEN))
-    flags = np.logical_or.reduceat(found, np.concatenate([[0], ends[:-1] + 1]))
-    numbers: list[int] = np.flatnonzero(flags).tolist()
-    return numbers
+def _is_formatted(group: list[Array], style: Style) -> bool:
+    return group[0].dtype.kind == "f" and style.float_format is not None

@@ -56,7 +56,10 @@ def number_rows(columns: Sequence[Array], sep: str, missing: bytes = b"") -> byt
 
 def number_cells(numbers: Array) -> list[str]:
     """Return numbers as text; what is missing is empty."""
-    return number_rows([numbers], ",").decode("ascii").split("\n")[:-1]
+    if not len(numbers):
+        return []
+    text = _as_python(numbers)[1:-1].decode("ascii")
+    return (text.replace("null", "") if "null" in text else text).split(",")
 
 
 def formatted_rows(values: Array, form: str, sep: str) -> list[str]:

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_mlebench.preparing import csv_columns, csv_parts, number_text, write_csv
-from pytest_mlebench.preparing.csv_columns import blocks_of
+from pytest_mlebench.preparing.csv_columns import blocks_of, fast_text
 from pytest_mlebench.preparing.csv_parts import by_pandas, table_text
 from pytest_mlebench.preparing.csv_text import NotProven, Style, rows_text
 
@@ -30,6 +30,13 @@ OPTIONS: list[dict[str, Any]] = [
     {"float_format": "%.3g"},
     {"float_format": "%.10f"},
     {"float_format": "%.10g", "quoting": csv.QUOTE_NONNUMERIC},
+]
+FOREIGN: list[dict[str, Any]] = [
+    {"sep": "ab"},
+    {"sep": "."},
+    {"quoting": csv.QUOTE_ALL},
+    {"float_format": "%.2f, or so"},
+    {"float_format": "%8.2f"},
 ]
 SPECIAL = "abc,;\"'\n\r\t 0.eNA\0üß中🙂\\|"
 
@@ -228,6 +235,7 @@ def test_whole_numbers_as_an_index_take_the_fast_way() -> None:
 def test_the_usual_types_take_the_fast_way(column: Any) -> None:
     table = pd.DataFrame({"x": [1, 2], "y": pd.Series(column)})
     expected = pandas_text(table, {})
+    assert fast_text(table, Style()) == expected
     assert rows_text(blocks_of(table, Style()), Style()) == expected
 
 
@@ -243,12 +251,13 @@ def test_the_usual_types_take_the_fast_way(column: Any) -> None:
     ids=["float32", "dates", "mixed", "null-character", "no-columns"],
 )
 def test_what_is_not_proven_is_left_to_pandas(table: pd.DataFrame) -> None:
-    with pytest.raises(NotProven):
-        blocks_of(table, Style())
+    for made in (blocks_of, fast_text):
+        with pytest.raises(NotProven):
+            made(table, Style())
     assert table_text(table, {"index": False}) == pandas_text(table, {})
 
 
-@pytest.mark.parametrize("style", [{"sep": "ab"}, {"sep": "."}, {"quoting": csv.QUOTE_ALL}])
+@pytest.mark.parametrize("style", FOREIGN)
 def test_an_unknown_style_is_left_to_pandas(style: dict[str, Any]) -> None:
     with pytest.raises(NotProven):
         Style(**style)
@@ -280,14 +289,6 @@ def test_processes_that_help_writing_do_without_pandas() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("options", OPTIONS[:4])
-def test_texts_that_need_no_quotes_are_joined_at_once(options: dict[str, Any]) -> None:
-    table = pd.DataFrame({"a": ["x y", "", "ü"], "n": [1, 2, 3], "b": ["\r", "z", "🙂"]})
-    blocks = blocks_of(table, Style(**options))
-    assert blocks == [pandas_text(table, options)]
-    assert not isinstance(blocks_of(table, Style(**options), shared=True)[0], bytes)
-
-
 @pytest.mark.parametrize("text", [",", '"', "\n", ""])
 @pytest.mark.parametrize("options", [{}, {"quoting": csv.QUOTE_NONNUMERIC}])
 def test_one_text_that_needs_quotes_is_found_among_all(
@@ -297,4 +298,5 @@ def test_one_text_that_needs_quotes_is_found_among_all(
     monkeypatch.setattr(csv_columns, "MIN_BLOCK_ROWS", 2)
     table = pd.DataFrame({"a": ["b", "c", "d", text, "e", "f"]}, dtype=object)
     style = Style(**options)
+    assert fast_text(table, style) == pandas_text(table, options)
     assert rows_text(blocks_of(table, style), style) == pandas_text(table, options)
