@@ -19,7 +19,7 @@ from pytest_mlebench.preparing.csv_text import (
 )
 from pytest_mlebench.preparing.number_text import Array
 
-BLOCK_CELLS, MIN_BLOCK_ROWS = 10_000, 1_000
+BLOCK_CELLS, MIN_BLOCK_ROWS = 20_000, 1_000
 NAN: Any = np.nan  # what is missing is nearly always this very object
 
 

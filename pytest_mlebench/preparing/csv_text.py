@@ -11,6 +11,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -87,6 +88,11 @@ class Style:
         """Tell whether all that is no number has quotes."""
         return self.quoting == csv.QUOTE_NONNUMERIC
 
+    @cached_property
+    def harmless(self) -> bytes:
+        """All bytes that need no quotes."""
+        return bytes(set(range(256)) - {*SLOT.encode(), *self.sep.encode(), *b"\n", *QUOTE})
+
 
 class RowJoiner:
     """Makes rows of cells; rows before that needed quotes, or were as many, save time."""
@@ -109,7 +115,8 @@ class RowJoiner:
         is_text = tuple(isinstance(group[0], list) for group in groups)
         if not self._slot:
             text = self._joined(pieces, is_text)
-            if _is_plain(text, len(pieces[0]), len(columns), self._style.sep):
+            rows = len(pieces[0])
+            if not any(is_text) or _is_plain(text, rows, len(columns), self._style.sep):
                 return text
             self._slot = SLOT  # where one text needs quotes, others will
         text = self._joined(pieces, is_text)
@@ -163,22 +170,20 @@ def _count(text: bytes, character: str) -> int:
 
 def _with_quotes(text: bytes, count: int, style: Style, *, is_alone: bool) -> bytes:
     """Return rows with quotes in the slots of the texts that need them, and no other slots."""
-    text = text.replace(QUOTE, QUOTE * 2)
-    content = np.frombuffer(bytearray(text), np.uint8)
-    slots = np.flatnonzero(content == ord(SLOT))
+    marks = np.frombuffer(text.translate(None, style.harmless), np.uint8)
+    slots = np.flatnonzero(marks == ord(SLOT))
     if len(slots) != count:
         raise NotProven
-    if style.is_quoted:
-        content[slots] = ord(QUOTE)
-        return content.tobytes()
-    special = content == ord(style.sep)
-    special |= content == ord("\n")
-    special |= content == ord(QUOTE)
-    needing = np.logical_or.reduceat(special, slots)[::2] if count else np.zeros(0, bool)
+    needing = np.diff(slots)[::2] > 1  # something that is not harmless is between two slots
+    text = text.replace(QUOTE, QUOTE * 2)
+    if style.is_quoted or needing.all():
+        return text.replace(SLOT.encode(), QUOTE)
+    content = np.frombuffer(bytearray(text), np.uint8)
+    slots = np.flatnonzero(content == ord(SLOT))
     if is_alone:
         needing |= np.diff(slots)[::2] == 1
     content[slots[np.repeat(needing, 2)]] = ord(QUOTE)
-    return content.tobytes() if needing.all() else content.tobytes().replace(SLOT.encode(), b"")
+    return content.tobytes().replace(SLOT.encode(), b"")
 
 
 def _groups(columns: Sequence[Any]) -> Iterator[list[Any]]:
