@@ -29,7 +29,7 @@ from pytest_mlebench.preparing import write_csv
 
 ROWS, SHORT_ROWS = 4_000_000, 20_000
 AIM = 6.0  # times as fast
-# Their bytes are gone through several times here: 5.3 to 7.6 were measured, by load and caches.
+# Their bytes are gone through several times here: 5.1 to 7.6 were measured, by load and caches.
 AIMS = {"quoted texts": 5.0}
 WORDS = 5_000
 
