@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pytest_mlebench._files import write_text
+from pytest_mlebench._json_rows import text_with_rows
 from pytest_mlebench._toml import Table
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.budget import Budget
@@ -65,7 +68,7 @@ class Plan:
         """Return the plan in JSON types."""
         return {
             "schema": SCHEMA,
-            **asdict(self),
+            **{each.name: getattr(self, each.name) for each in fields(self)},
             "budget": self.budget.to_dict(),
             "identity": None if self.identity is None else dict(self.identity.facts),
             "fingerprint": None if self.identity is None else self.identity.fingerprint,
@@ -120,27 +123,33 @@ class Plan:
 
 def write_plan(folder: RunFolder, plan: Plan) -> None:
     """Write ``run.json``, all of it or nothing."""
-    text = json.dumps(plan.to_dict(), indent=1, ensure_ascii=False)
-    write_text(folder.plan, text + "\n")
+    write_text(folder.plan, text_with_rows(plan.to_dict(), "expected"))
 
 
 def read_plan(folder: RunFolder) -> Plan:
     """Return the plan of a run."""
-    if not folder.plan.is_file():
+    path = folder.plan
+    if not path.is_file():
         raise ConfigError(f"{folder.path}: not the folder of a run (it has no {PLAN})")
     try:
-        data = json.loads(folder.plan.read_text(encoding="utf-8"))
+        found = path.stat()
+        return _read_plan(path, found.st_ino, found.st_mtime_ns, found.st_size)
     except OSError as error:
-        raise ConfigError(f"cannot read {folder.plan}: {error.strerror}") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{folder.plan}: not valid JSON: {error}") from None
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
+
+
+@lru_cache(maxsize=8)  # a session looks three times at the plan of a run that it resumes
+def _read_plan(path: Path, _inode: int, _time: int, _size: int) -> Plan:
+    """Return a plan as it was written at some time; every writing makes another file of it."""
+    data = json.loads(path.read_text(encoding="utf-8"))
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema not in READABLE:
         raise ConfigError(
-            f"{folder.plan}: has schema {schema!r}, this version reads "
-            f"{' and '.join(map(str, READABLE))}"
+            f"{path}: has schema {schema!r}, this version reads {' and '.join(map(str, READABLE))}"
         )
-    return Plan.from_dict(data, str(folder.plan))
+    return Plan.from_dict(data, str(path))
 
 
 def _of_disclosure(disclosure: Disclosure, expected: tuple[ItemKey, ...]) -> Plan:

@@ -10,6 +10,7 @@ from pytest_mlebench._problems import Problems
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.plugin.checks import examine
 from pytest_mlebench.plugin.collection import Collection
+from pytest_mlebench.plugin.finished import Finished
 from pytest_mlebench.plugin.interrupts import Interrupts
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import SESSION, MleSession
@@ -40,6 +41,7 @@ def _activate(config: pytest.Config) -> None:
     if log is not None:
         manager.register(log, "mlebench-results")
         manager.register(Terminal(session, log), "mlebench-terminal")
+        manager.register(Finished(session, log), "mlebench-finished")
     for name, part in _distribution(session, log).items():
         manager.register(part, f"mlebench-{name}")
 

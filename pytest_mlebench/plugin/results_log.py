@@ -81,8 +81,9 @@ class ResultsLog:
             return
         self.expected.update(dict.fromkeys(new))
         plan = self._disclosing(self.run.plan.expecting(new))
-        self.run = replace(self.run, plan=plan)
-        self._write_plan(plan)
+        if plan != self.run.plan:
+            self.run = replace(self.run, plan=plan)
+            self._write_plan(plan)
 
     def _disclosing(self, plan: Plan) -> Plan:
         """Return the plan with what tests of the user's own select, if that is something else."""

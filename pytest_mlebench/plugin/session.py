@@ -243,7 +243,8 @@ class MleSession:
             keeping.deliver(self.settings.run.seed(run.competition, run.seed))
             grade = replace(grade, run=keeping.home(run.folder))
         node.stash[GRADE] = grade
-        node.stash[RESULT] = self._result(run)
+        if known is None or RESULT not in node.stash:
+            node.stash[RESULT] = self._result(run)
         return grade
 
     def grade_what_ran(self, node: pytest.Item) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_mlebench._json_rows import text_with_rows
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.costs import costs_by_competition
 from pytest_mlebench.reports.disclosure import Disclosure
@@ -51,7 +52,7 @@ def render(report: Report, folder: Path | None = None) -> str:
         },
         "results": [result.to_dict() for result in report.results],
     }
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return text_with_rows(data, "results")
 
 
 def _costs(report: Report) -> dict[str, Any]:
