@@ -63,7 +63,7 @@ class Ranked:
 
 
 def _portions(submission: pd.DataFrame) -> Iterator[Boxes]:
-    texts = ["" if text.isspace() else text for text in submission["PredictionString"]]
+    texts = ["" if text.isspace() else text for text in submission["PredictionString"].tolist()]
     for boxes in FORMAT.portions(submission["Id"], texts):
         _refuse_impossible(boxes, submission["Id"])
         yield boxes

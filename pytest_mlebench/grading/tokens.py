@@ -19,12 +19,19 @@ from pytest_mlebench._csv import read_text
 from pytest_mlebench.grading.csv_layout import WORD_BYTES, mixed, word_at
 from pytest_mlebench.grading.digits import FEW_DIGITS, only_digits, plain_decimals, plain_numbers
 
+try:
+    import orjson
+except ImportError:  # it is only faster
+    orjson = None  # type: ignore[assignment,unused-ignore]
+
 PORTION_CHARS = 1 << 17  # what is made of them still fits into the caches of a processor
 KEYS_AT_ONCE = 1 << 20
 LONG_BYTES = 256  # longer tokens are hashed one by one
 ROW_END = "\0"  # in no submission, because it is refused where one is read
 FIELD_END = "\1"
 
+_TRUTH = re.compile(rb"true|false", re.IGNORECASE)
+_OF_NUMBERS = b"0123456789+-.eE,"
 _PAD = bytes(WORD_BYTES)
 _SPACE = re.compile(r"\s")  # what str.split() splits at
 _FURTHER_SPACES = [chr(code) for code in range(128, 0x3001) if chr(code).isspace()]
@@ -206,6 +213,8 @@ def floats(portion: Portion, width: int, refuse: Callable[[int, str], Exception]
     """Return the numbers of tokens, *width* in a row, or refuse a text that has others."""
     plain = _parsed(portion)
     if plain is None:
+        plain = _json_numbers(portion)
+    if plain is None:
         plain = plain_decimals(portion.data, portion.starts, portion.ends)
     if plain is not None:
         return plain.astype(np.float64, copy=False).reshape(-1, width)
@@ -258,9 +267,12 @@ class Growing:
 
 def table_of(portion: Portion, size: int, dtype: dict[str, Any]) -> pd.DataFrame | None:
     """Parse groups of *size* tokens as rows of a table; None if the parser finds others there."""
+    text = _as_csv(portion, size)
+    if _TRUTH.search(text) or (portion.starts == portion.ends).any():
+        return None  # which pandas takes for numbers, where a column has nothing else
     try:
         table = read_text(
-            _as_csv(portion, size),
+            text,
             header=None,
             names=[str(place) for place in range(size)],
             index_col=False,
@@ -351,6 +363,21 @@ def _parsed(portion: Portion) -> Array | None:
     return plain_numbers(portion.data, portion.ends, lengths, known=not portion.is_part)
 
 
+def _json_numbers(portion: Portion) -> Array | None:
+    """Return numbers as JSON spells them, None if there are others, or nothing reads them fast."""
+    if orjson is None:
+        return None
+    marks = np.full(len(portion.ends), ord(","), dtype=np.uint8)
+    text = _marked(portion, marks)
+    if b"-0," in text or text.translate(None, _OF_NUMBERS):  # of that it would forget the sign
+        return None
+    try:
+        values = orjson.loads(b"[%s]" % text[:-1])
+    except ValueError:
+        return None
+    return np.array(values, dtype=np.float64) if len(values) == len(marks) else None
+
+
 def _any_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int]:
     """Yield numbers in all spellings of Python: 1_000, ٣, and of any length."""
     for row, token in portion.texts():
@@ -370,9 +397,14 @@ def _floats(portion: Portion, refuse: Callable[[int, str], Exception]) -> Iterat
 
 
 def _as_csv(portion: Portion, size: int) -> bytes:
-    """Return the tokens with a mark after each: the end of a field, or of a group."""
+    """Return the tokens as a table, each group a line of it."""
     marks = np.full(len(portion.ends), ord(FIELD_END), dtype=np.uint8)
     marks[size - 1 :: size] = ord("\n")
+    return _marked(portion, marks)
+
+
+def _marked(portion: Portion, marks: Array) -> bytes:
+    """Return the tokens one after another, each with its mark after it."""
     data = portion.data.copy()
     data[portion.ends] = marks
     steps = np.zeros(len(data), dtype=np.int8)

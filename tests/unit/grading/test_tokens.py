@@ -13,6 +13,7 @@ from pytest_mlebench.grading import tokens
 from pytest_mlebench.grading.tokens import (
     Lists,
     first,
+    floats,
     hashes,
     number_portions,
     sets,
@@ -109,3 +110,32 @@ def test_numbers_come_in_portions_as_they_come_at_once() -> None:
     whole = whole_numbers(texts, 2**50, LookupError)
     assert np.concatenate(parts).tolist() == whole.values.tolist()
     assert sum(map(len, parts)) == 16
+
+
+SPELLINGS = st.sampled_from(
+    ["-0", "+1", "1.", ".5", "01", "1e5", "1E-400", "1e400", "-inf", "nan", "1_0", str(10**30)]
+)
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["orjson", "without"])
+@given(st.lists(st.floats().map(repr) | st.integers().map(str) | SPELLINGS, min_size=1))
+@example(["0.1", "-0"])
+@example(["9007199254740993", "0.1000000000000000055511151231257827"])
+def test_floats_are_those_of_python_in_every_spelling(installed: bool, given: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if not installed:
+            patch.setattr(tokens, "orjson", None)
+        found = [floats(part, 1, _refuse)[:, 0] for part in split([" ".join(given)], " ")]
+    expected = np.array([float(token) for token in given])
+    assert np.concatenate(found).tobytes() == expected.tobytes(), "the sign of zero, too"
+
+
+@pytest.mark.parametrize("token", ["true", "null", "[1]", '"1"', "", "1,2", "{}"])
+def test_what_only_json_takes_for_a_value_is_refused(token: str) -> None:
+    (portion,) = split([token], " ")
+    with pytest.raises(ValueError, match="no number"):
+        floats(portion, 1, _refuse)
+
+
+def _refuse(row: int, token: str) -> Exception:
+    return ValueError(f"no number: {token}")
