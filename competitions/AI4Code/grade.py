@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pytest_mlebench import InvalidSubmission
-from pytest_mlebench.grading.tokens import Lists, hashes
+from pytest_mlebench.grading.tokens import hashes, row_portions
 
 COLUMN = "cell_order"
+GRADE_CHECKS = True
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def check_against(submission: pd.DataFrame, expected: pd.DataFrame) -> None:
     """Refuse a row that does not hold each cell of its notebook once."""
-    given, wanted = _cells(submission), _cells(expected)
-    wrong = np.flatnonzero(given.counts != wanted.counts)
-    if len(wrong):
-        raise _refusal(
-            submission, wrong[0], f"{given.counts[wrong[0]]} of {wanted.counts[wrong[0]]} cells"
-        )
-    mine, theirs = given.keys, wanted.keys
-    if not np.array_equal(np.sort(mine), np.sort(theirs)):
-        row = next(row for row in range(len(expected)) if _strange(submission, expected, row))
-        cell = _strange(submission, expected, row)[0]
-        raise _refusal(submission, row, f"an unknown or repeated cell {cell!r}")
+    for _ in _orders(submission, expected):
+        pass
 
 
 def grade(submission: pd.DataFrame, answers: pd.DataFrame) -> float:
     """Return 1 - 4 S / P for S swaps of neighbours and P ordered pairs of cells."""
-    wanted = _cells(answers)
-    mine, theirs = _cells(submission).keys, wanted.keys
-    places = np.empty(len(mine), dtype=np.int64)
-    places[np.argsort(mine)] = np.argsort(theirs)
-    pairs = int((wanted.counts * (wanted.counts - 1)).sum())
-    return 1 - 4 * inversions(places) / pairs
+    swaps, pairs = 0, 0
+    for places, counts in _orders(submission, answers):
+        swaps += inversions(places)
+        pairs += int((counts * (counts - 1)).sum())
+    return 1 - 4 * swaps / pairs
 
 
 def inversions(values: Array) -> int:
@@ -62,8 +54,27 @@ def inversions(values: Array) -> int:
     return total
 
 
-def _cells(orders: pd.DataFrame) -> Lists:
-    return hashes(orders[COLUMN].tolist())
+def _orders(submission: pd.DataFrame, expected: pd.DataFrame) -> Iterator[tuple[Array, Array]]:
+    """Yield where the given cells are among those of the truth, and how many a notebook has.
+
+    There are those of some notebooks at a time, to bound the memory.
+    """
+    given, wanted = submission[COLUMN].tolist(), expected[COLUMN].tolist()
+    for rows in row_portions(given, wanted):
+        mine, theirs = hashes(given[rows]), hashes(wanted[rows])
+        for row in np.flatnonzero(mine.counts != theirs.counts):
+            counts = f"{mine.counts[row]} of {theirs.counts[row]} cells"
+            raise _refusal(submission, rows.start + row, counts)
+        keys, true_keys = mine.keys, theirs.keys
+        order, true_order = np.argsort(keys), np.argsort(true_keys)
+        if not np.array_equal(keys[order], true_keys[true_order]):
+            several = range(rows.start, rows.stop)
+            row = next(row for row in several if _strange(submission, expected, row))
+            cell = _strange(submission, expected, row)[0]
+            raise _refusal(submission, row, f"an unknown or repeated cell {cell!r}")
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = true_order
+        yield places, theirs.counts
 
 
 def _strange(submission: pd.DataFrame, expected: pd.DataFrame, row: int) -> list[str]:
