@@ -112,10 +112,10 @@ def split(texts: Texts, separator: str | None = None, size: int = 1) -> Iterator
 
 def as_texts(cells: Any) -> list[str]:
     """Return the texts of a column, empty ones where there is nothing."""
-    texts = pd.Series(cells, dtype=object)
-    found: list[str] = texts.tolist()
-    if set(map(type, found)) == {str}:
+    found: list[str] = cells if isinstance(cells, list) else pd.Series(cells).tolist()
+    if set(map(type, found)) <= {str}:
         return found
+    texts = pd.Series(found, dtype=object)
     gaps = texts.isna()
     return list(map(str, (texts.where(~gaps, "") if gaps.any() else texts).tolist()))
 
@@ -358,7 +358,10 @@ def _edges(body: Array) -> Array:
 def _parsed(portion: Portion) -> Array | None:
     """Return plain whole numbers, None if there are others."""
     lengths = portion.ends - portion.starts
-    if not portion.is_part and not only_digits(portion.data, lengths):
+    if portion.is_part:
+        if ord(".") in portion.data:  # there are hardly any in a part without them
+            return None
+    elif not only_digits(portion.data, lengths):
         return None  # found out sooner than token by token
     return plain_numbers(portion.data, portion.ends, lengths, known=not portion.is_part)
 
@@ -375,7 +378,7 @@ def _json_numbers(portion: Portion) -> Array | None:
         values = orjson.loads(b"[%s]" % text[:-1])
     except ValueError:
         return None
-    return np.array(values, dtype=np.float64) if len(values) == len(marks) else None
+    return np.fromiter(values, np.float64, len(values)) if len(values) == len(marks) else None
 
 
 def _any_numbers(portion: Portion, limit: int, refuse: Refuse) -> Iterator[int]:

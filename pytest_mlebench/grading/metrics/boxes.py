@@ -140,7 +140,7 @@ class BoxFormat:
     def read_truth(self, ids: Iterable[Any], cells: pd.Series[Any]) -> Boxes:
         """Return the boxes of the answers, where an empty cell has none."""
         try:
-            return self.read(ids, cells.astype(str).where(cells.notna(), ""))
+            return self.read(ids, cells)
         except InvalidSubmission as problem:
             raise GraderError(f"the answers are damaged: {problem}") from problem
 
