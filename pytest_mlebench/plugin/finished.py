@@ -1,7 +1,8 @@
 """Items whose attempt an earlier session has finished: they get their values without fixtures.
 
 pytest sets up eight fixtures for each of them, which is most of what a resumed run of thousands of
-attempts costs. Whatever a conftest overrides, and what was not finished, goes the usual way.
+attempts costs. Whatever a conftest overrides, what another plugin may skip while it is set up, and
+what was not finished, goes the usual way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import FIXTURES, ITEM_KEY, MleSession
 from pytest_mlebench.plugin.suite import NODE
 
+_OWN_AND_PYTESTS = ("_pytest.", "pytest_mlebench.")  # modules that skip nothing at this moment
+
 
 class Finished:
     """Hand the items of the built-in suite what their fixtures would return."""
@@ -23,7 +26,7 @@ class Finished:
         self._session = session
         self._log = log
 
-    @pytest.hookimpl(tryfirst=True)  # before pytest asks for what is not there yet
+    @pytest.hookimpl  # after markers that skip, before pytest asks for what is not there yet
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Fill in the arguments of an item that is done already."""
         run = self._log.run
@@ -55,6 +58,9 @@ class Finished:
 def _is_plain(item: pytest.Function) -> bool:
     """Tell whether an item is one of the suite whose fixtures are all ours, and are not shown."""
     if not item.nodeid.startswith(f"{NODE}::") or item.config.getoption("setupshow", False):
+        return False
+    setting_up = item.ihook.pytest_runtest_setup.get_hookimpls()
+    if not all(each.function.__module__.startswith(_OWN_AND_PYTESTS) for each in setting_up):
         return False
     known = item._fixtureinfo.name2fixturedefs
     ours = (found for name, found in known.items() if name.startswith("mle_"))

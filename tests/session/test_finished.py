@@ -60,6 +60,24 @@ def test_fixtures_that_a_conftest_brings_are_set_up_for_finished_items_too(
     result.stdout.fnmatch_lines(["*overridden*", "*looked at demo-wine-cultivars*"])
 
 
+SKIPPING = """
+import pytest
+
+def pytest_runtest_setup(item):
+    pytest.skip("not today")
+"""
+
+
+def test_a_finished_item_that_a_plugin_skips_is_skipped(session: Session) -> None:
+    session.run(*RESUMED).assert_outcomes(passed=1)
+    session.pytester.makepyfile(resting=SKIPPING)
+    session.pytester.syspathinsert()
+    result = session.run(*RESUMED, "-p", "resting")
+    result.assert_outcomes(skipped=1)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["missed: nothing ran: 1 of 1 items were skipped"])
+
+
 def test_the_fixtures_of_a_finished_item_are_shown_to_whoever_asks(session: Session) -> None:
     session.run(*RESUMED).assert_outcomes(passed=1)
     result = session.run(*RESUMED, "--setup-show")
