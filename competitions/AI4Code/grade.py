@@ -62,9 +62,10 @@ def _orders(submission: pd.DataFrame, expected: pd.DataFrame) -> Iterator[tuple[
     given, wanted = submission[COLUMN].tolist(), expected[COLUMN].tolist()
     for rows in row_portions(given, wanted):
         mine, theirs = hashes(given[rows]), hashes(wanted[rows])
-        for row in np.flatnonzero(mine.counts != theirs.counts):
-            counts = f"{mine.counts[row]} of {theirs.counts[row]} cells"
-            raise _refusal(submission, rows.start + row, counts)
+        wrong = np.flatnonzero(mine.counts != theirs.counts)
+        if len(wrong):
+            counts = f"{mine.counts[wrong[0]]} of {theirs.counts[wrong[0]]} cells"
+            raise _refusal(submission, rows.start + wrong[0], counts)
         keys, true_keys = mine.keys, theirs.keys
         order, true_order = np.argsort(keys), np.argsort(true_keys)
         if not np.array_equal(keys[order], true_keys[true_order]):

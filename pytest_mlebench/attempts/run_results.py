@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pytest_mlebench.attempts.plan import read_plan
 from pytest_mlebench.attempts.record import AttemptRecord, Conditions, Run, read_attempts
@@ -63,25 +62,25 @@ def result_of(run: Run) -> Result:
 def _facts(record: AttemptRecord) -> AttemptFacts:
     ending, conditions = record.ending, record.conditions
     gpus = tuple(str(gpu.get("name") or gpu.get("id") or "GPU") for gpu in conditions.gpus)
-    known: dict[str, Any] = {}
-    if ending is not None:
-        known = {
-            "ending": ending.reason,
-            "exit_code": ending.exit_code,
-            "peak_memory": ending.peak_memory_bytes,
-            "cpu_seconds": ending.cpu_seconds,
-            "egress": egress_counts(ending.details),
-            "refused_hosts": refused_hosts(ending.details),
-        }
-        gpus = gpus or ending.gpus
-    return AttemptFacts(
+    facts = AttemptFacts(
         host=conditions.host,
         gpus=gpus,
         data_sum=conditions.data_sum,
         time_limit=None if conditions.limits is None else conditions.limits.time_seconds,
         memory_limit=None if conditions.limits is None else conditions.limits.memory_bytes,
         submission_head=record.submission_head,
-        **known,
+    )
+    if ending is None:
+        return facts
+    return replace(
+        facts,
+        ending=ending.reason,
+        exit_code=ending.exit_code,
+        gpus=gpus or ending.gpus,
+        peak_memory=ending.peak_memory_bytes,
+        cpu_seconds=ending.cpu_seconds,
+        egress=egress_counts(ending.details),
+        refused_hosts=refused_hosts(ending.details),
     )
 
 
