@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mlebench._files import write_text
-from pytest_mlebench._json_rows import text_with_rows
 from pytest_mlebench._toml import Table
 from pytest_mlebench.attempts.identity import Identity
 from pytest_mlebench.budget import Budget
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.layout import PLAN, RunFolder
 from pytest_mlebench.reports.disclosure import Disclosure
-from pytest_mlebench.reports.json_table import json_table
+from pytest_mlebench.reports.json_table import json_table, text_with_rows
 from pytest_mlebench.reports.results import ItemKey
 
 SCHEMA = 2

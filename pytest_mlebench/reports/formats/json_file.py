@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_mlebench._json_rows import text_with_rows
 from pytest_mlebench.errors import ConfigError
 from pytest_mlebench.reports.costs import costs_by_competition
 from pytest_mlebench.reports.disclosure import Disclosure
 from pytest_mlebench.reports.findings import Audit
-from pytest_mlebench.reports.json_table import json_table
+from pytest_mlebench.reports.json_table import json_table, text_with_rows
 from pytest_mlebench.reports.membership import Membership
 from pytest_mlebench.reports.report_content import Content
 from pytest_mlebench.reports.results import ItemKey, Result
