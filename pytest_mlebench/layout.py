@@ -17,6 +17,7 @@ from pathlib import Path
 
 PLAN = "run.json"
 GROUP = "metadata.json"  # of a run group of the reference implementation
+WORKSPACES = HOME, SOCKETS = "home", "sockets"  # only while an agent runs
 _SEED, _ATTEMPT = "seed", "attempt"
 
 
@@ -63,7 +64,7 @@ class AttemptFolder:
     @property
     def home(self) -> Path:
         """Return the workspace, which is there only while the agent runs."""
-        return self.path / "home"
+        return self.path / HOME
 
     @property
     def keeper(self) -> Path:
@@ -73,7 +74,7 @@ class AttemptFolder:
     @property
     def sockets(self) -> Path:
         """Return where a container finds what listens on our side, only while the agent runs."""
-        return self.path / "sockets"
+        return self.path / SOCKETS
 
     @property
     def calls(self) -> Path:
@@ -103,8 +104,8 @@ class SeedFolder:
 
     def attempts(self) -> list[AttemptFolder]:
         """Return the attempts that exist, the oldest first."""
-        numbered = map(AttemptFolder, _numbered(self.path, _ATTEMPT))
-        return sorted(numbered, key=lambda folder: folder.number)
+        numbered = [AttemptFolder(path) for path in _numbered(self.path, _ATTEMPT)]
+        return sorted(numbered, key=lambda folder: folder.number) if numbered[1:] else numbered
 
     def next_attempt(self) -> AttemptFolder:
         """Return the folder of the next attempt; whatever exists, even half made, stays."""

@@ -40,6 +40,8 @@ class Limits:
     def from_table(cls, table: Mapping[str, object], *, where: str, base: Limits) -> Limits:
         """Return *base* changed by a table such as ``{time = "12h", memory = "64GB"}``."""
         changes: dict[str, object] = {}
+        if not table:
+            return base
         for key, value in table.items():
             if key not in _KEYS:
                 from pytest_mlebench.errors import UnknownName

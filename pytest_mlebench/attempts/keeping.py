@@ -49,7 +49,8 @@ class HeldHere:
 
     def prepare(self, folder: SeedFolder) -> None:
         """Make the folder: all that is known is in it."""
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not folder.path.is_dir():
+            folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def next_attempt(self, folder: SeedFolder) -> AttemptFolder:
         """Return the folder that comes after all that exist."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 from pytest_mlebench.errors import SandboxError
 from pytest_mlebench.host.held_file import is_held
-from pytest_mlebench.layout import RunFolder, names_in
+from pytest_mlebench.layout import WORKSPACES, RunFolder, names_in
 from pytest_mlebench.sandbox.collect import NotCollected, remove_tree
 from pytest_mlebench.sandbox.process.own_disk import release
 
@@ -20,12 +20,12 @@ def find_workspaces(folder: RunFolder) -> Iterator[Path]:
     for seed in folder.seeds():
         for attempt in seed.attempts():
             names = names_in(attempt.path)
-            if attempt.keeper.name in names and is_held(attempt.keeper):
-                continue  # it runs on without its session
-            for path in (attempt.home, attempt.sockets):
-                if path.name in names and path.is_dir() and not path.is_symlink():
+            left = [name for name in names if name in WORKSPACES or fnmatch(name, SCRATCH)]
+            if not left or is_held(attempt.keeper):  # held: it runs on without its session
+                continue
+            for path in map(attempt.path.joinpath, left):
+                if path.name not in WORKSPACES or (path.is_dir() and not path.is_symlink()):
                     yield path
-            yield from (attempt.path / name for name in fnmatch.filter(names, SCRATCH))
 
 
 def remove_workspaces(folder: RunFolder) -> list[Path]:

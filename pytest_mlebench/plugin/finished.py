@@ -44,6 +44,7 @@ class Finished:
         limits, sandbox = session.limits(competition, agent, item), session.sandbox(agent)
         run = session.run(item, dataset, seed, agent, limits, sandbox)
         item.funcargs |= {
+            "request": item._request,
             "mle_competition": competition,
             "mle_seed": seed,
             "mle_dataset": dataset,

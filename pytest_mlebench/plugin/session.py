@@ -85,6 +85,10 @@ class MleSession:
         return any(getattr(plugin, "__name__", "") != FIXTURES for plugin in bringing)
 
     @cached_property
+    def _home_limits(self) -> Limits:
+        return demo_limits()
+
+    @cached_property
     def store(self) -> Store:
         """Return the dataset store."""
         from pytest_mlebench.store.store import Store  # late on purpose: heavy
@@ -109,7 +113,7 @@ class MleSession:
         self, competition: Competition, agent: Agent, node: pytest.Item | None = None
     ) -> Limits:
         """Return the limits of an attempt; the hook is asked once about each."""
-        base = demo_limits() if competition.complexity in AT_HOME else STANDARD
+        base = self._home_limits if competition.complexity in AT_HOME else STANDARD
         limits = Limits.from_table(agent.limits, where=f"agent {agent.name!r}", base=base)
         if node is not None:
             wishes = marked(node).limits

@@ -119,7 +119,7 @@ def rate_over_seeds(hits: Sequence[Sequence[bool]]) -> Rate:
         return Rate(mean, None, wilson_interval(sum(hits[0]), len(hits[0])), "wilson", values)
     variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
     sem = math.sqrt(variance / len(values))
-    half_width = student_quantile(len(values) - 1) * sem
+    half_width = student_quantile(len(values) - 1) * sem if sem else 0.0
     interval = (max(0.0, mean - half_width), min(100.0, mean + half_width))
     return Rate(mean, sem, interval, "t", values)
 

@@ -30,6 +30,7 @@ from pytest_mlebench.store.turns import Turns
 
 logger = logging.getLogger(__name__)
 
+PREPARED = "prepared"
 SCRATCH = ".tmp-"
 REPLACED = ".old-"
 DRAFTS = (".lease.*", "..lease.*", "..raw.json.*", ".{id}.zip.*", "prepared/..mlebench.json.*")
@@ -47,12 +48,12 @@ class Store:
 
     def prepared(self, competition: Competition) -> Path:
         """Return the folder that holds ``public`` and ``private``."""
-        return self.folder(competition) / "prepared"
+        return self.folder(competition) / PREPARED
 
     def stamp(self, competition: Competition) -> tuple[int, int] | None:
         """Return what is another when a dataset is made anew; None while there is none."""
         try:
-            found = (self.prepared(competition) / MARKER).stat()
+            found = self.root.joinpath(competition.id, PREPARED, MARKER).stat()
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns
@@ -145,7 +146,7 @@ class Store:
     def _make_from(self, raw: Raw, place: StorePlace, scratch: Path, wanted: _Wanted) -> None:
         competition = place.competition
         wanted.progress(f"{competition.id}: preparing")
-        new = scratch / "prepared"
+        new = scratch / PREPARED
         sum_of = _prepare(competition, raw.path, new, wanted).md5
         if wanted.verify:
             marker = _verified(competition, new, sum_of)
@@ -254,9 +255,9 @@ def _marker(
 
 def _tidy(folder: Path) -> None:
     """Undo what a killed process left: its scratch folder, a replacement half done."""
-    for old in folder.glob(f"{SCRATCH}*/{REPLACED}prepared"):
-        if not (folder / "prepared").exists():
-            old.rename(folder / "prepared")
+    for old in folder.glob(f"{SCRATCH}*/{REPLACED}{PREPARED}"):
+        if not (folder / PREPARED).exists():
+            old.rename(folder / PREPARED)
     for scratch in folder.glob(f"{SCRATCH}*"):
         shutil.rmtree(scratch, ignore_errors=True)
     for pattern in DRAFTS:

@@ -58,7 +58,8 @@ def files(
     """
     if beside is None:
         return []
-    there = [name for name in LINKED if _is_own(folder.path / name)]
+    own = _own_names(folder.path)
+    there = [name for name in LINKED if name in own]
     start = os.path.relpath(folder.path, beside)
     # the dot keeps a folder's name with a colon in it from being taken for a scheme
     linked = [(name, quote(f"./{Path(start, name).as_posix()}")) for name in there[:max_links]]
@@ -67,5 +68,10 @@ def files(
     return [*linked, (f"{more} more in its folder", folder_link)] if more else linked
 
 
-def _is_own(path: Path) -> bool:
-    return path.exists() and not path.is_symlink()
+def _own_names(folder: Path) -> set[str]:
+    """Return the names of what is in a folder and leads nowhere else."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if not entry.is_symlink()}
+    except OSError:  # it has just been removed
+        return set()
