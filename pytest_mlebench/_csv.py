@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +13,7 @@ import pandas as pd
 # the parser's own tables are many times as large as the text that they are made of
 ROWS = 1 << 17
 CELLS = 1 << 20
+TEXT_ROWS = 1 << 14  # of which the table of different texts fits into the caches of a processor
 FIRST_ROWS = 1 << 10  # so many are read before it is known how wide they are
 
 _VERSION = tuple(int(part) for part in pd.__version__.split(".")[:2])
@@ -70,7 +72,12 @@ def _parts(
             found += len(part)
             if max_rows is not None and found > max_rows:
                 raise TooManyRows(max_rows)
-            rows = max(1, min(ROWS, CELLS // max(width, part.shape[1])))
+            most = min(ROWS, TEXT_ROWS) if _has_texts(part) else ROWS
+            rows = max(1, min(most, CELLS // max(width, part.shape[1])))
+
+
+def _has_texts(part: pd.DataFrame) -> bool:
+    return not all(map(pd.api.types.is_numeric_dtype, part.dtypes))
 
 
 def _joined(parts: list[pd.DataFrame], options: dict[str, Any]) -> pd.DataFrame | None:
@@ -84,9 +91,17 @@ def _joined(parts: list[pd.DataFrame], options: dict[str, Any]) -> pd.DataFrame 
         if isinstance(given, dict) and name in given:
             continue
         kinds = {kind(part.iloc[:, place]) for part in parts}
-        if len(kinds) > 1 and not kinds <= {"int64", "float64"}:
+        if len(kinds) == 1 or kinds <= {"int64", "float64"}:
+            continue
+        if kinds != {"string", "float64"} or not all(map(_is_text, parts, repeat(place))):
             return None
     return pd.concat(parts, ignore_index=True)
+
+
+def _is_text(part: pd.DataFrame, place: int) -> bool:
+    """Tell whether there is nothing but text in a column, or nothing at all."""
+    column = part.iloc[:, place]
+    return column.dtype == object or bool(column.isna().all())
 
 
 def kind(column: pd.Series[Any]) -> str:
