@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -120,12 +120,12 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
     with _writing(folder.path):
         circumstances.keeping.prepare(folder)
         known = read_attempts(folder)
-        if (run := _finished(attempt, known)) is not None and run.phase == "graded":
+        if (run := finished(attempt, known)) is not None and run.phase == "graded":
             return run  # nobody does anything to it any more
         held = FileLock(folder.lock).acquire()
     with held:  # two tests may want the same attempt at the same time
         known = read_attempts(folder)
-        if (run := _finished(attempt, known)) is not None:
+        if (run := finished(attempt, known)) is not None:
             return run
         for run in reversed(known):
             if attempt.has_been(run.record) and _adopted(attempt, run, circumstances):
@@ -134,7 +134,7 @@ def run_attempt(attempt: Attempt, folder: SeedFolder, circumstances: Circumstanc
         return _try(attempt, folder, circumstances)
 
 
-def _finished(attempt: Attempt, known: list[Run]) -> Run | None:
+def finished(attempt: Attempt, known: Sequence[Run]) -> Run | None:
     """Return the very same attempt, if it has been made already."""
     for run in reversed(known):
         if run.is_over and attempt.has_been(run.record):

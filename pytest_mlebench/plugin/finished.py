@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pytest_mlebench.attempts.record import Run
 from pytest_mlebench.plugin.results_log import ResultsLog
 from pytest_mlebench.plugin.session import FIXTURES, ITEM_KEY, MleSession
 from pytest_mlebench.plugin.suite import NODE
@@ -29,20 +30,21 @@ class Finished:
     @pytest.hookimpl  # after markers that skip, before pytest asks for what is not there yet
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Fill in the arguments of an item that is done already."""
-        run = self._log.run
-        if run is None or item.stash.get(ITEM_KEY, None) not in run.done:
+        key = item.stash.get(ITEM_KEY, None)
+        if self._log.run is None or key is None:
             return
-        if isinstance(item, pytest.Function) and _is_plain(item):
-            self._fill_in(item)
+        known = self._log.run.done.get(key)
+        if known is not None and isinstance(item, pytest.Function) and _is_plain(item):
+            self._fill_in(item, known)
 
-    def _fill_in(self, item: pytest.Function) -> None:
+    def _fill_in(self, item: pytest.Function, known: Run) -> None:
         session = self._session
         parameters: Mapping[str, Any] = item.callspec.params
         seed = parameters["mle_seed"]
         competition = session.registry.load(parameters["mle_competition"])
         dataset, agent = session.dataset(competition), session.agent
         limits, sandbox = session.limits(competition, agent, item), session.sandbox(agent)
-        run = session.run(item, dataset, seed, agent, limits, sandbox)
+        run = session.run(item, dataset, seed, agent, limits, sandbox, known=known)
         item.funcargs |= {
             "request": item._request,
             "mle_competition": competition,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ class OpenRun:
     plan: Plan
     lock: BaseFileLock
     notes: tuple[str, ...]  # lines for the header
-    done: frozenset[ItemKey] = frozenset()
+    done: Mapping[ItemKey, Run] = field(default_factory=dict)  # by an earlier session
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -119,21 +120,21 @@ def _unwritable(session: MleSession, error: OSError) -> ConfigError:
     )
 
 
-def _planned(session: MleSession, notes: tuple[str, ...]) -> tuple[Plan, frozenset[ItemKey]]:
+def _planned(session: MleSession, notes: tuple[str, ...]) -> tuple[Plan, dict[ItemKey, Run]]:
     """Return the plan of the run, and the items that an earlier session of it has done."""
     folder = session.settings.run
     identity = identity_of(session)
     disclosure = _disclosure(session, notes, identity)
     plan = replace(session.settings.plan(), identity=identity, disclosure=disclosure)
     if not folder.plan.is_file():
-        return plan, frozenset()
+        return plan, {}
     before = read_plan(folder)  # which may have come since it was looked at: now we hold it
     refuse_other_run(session, folder, before)
     remove_workspaces(folder)
     attempts = latest_attempts(folder)
     if identity is not None:
         attempts = _without_changed(session, before, identity, attempts)
-    done = frozenset(item_of(run.record) for run in attempts if run.is_over)
+    done = {item_of(run.record): run for run in attempts if run.is_over}
     plan = replace(plan, tests=before.tests or plan.tests)
     return plan.expecting(before.expected), done
 

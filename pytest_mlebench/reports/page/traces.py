@@ -60,11 +60,10 @@ def files(
         return []
     own = _own_names(folder.path)
     there = [name for name in LINKED if name in own]
-    start = os.path.relpath(folder.path, beside)
     # the dot keeps a folder's name with a colon in it from being taken for a scheme
-    linked = [(name, quote(f"./{Path(start, name).as_posix()}")) for name in there[:max_links]]
+    folder_link = quote(f"./{os.path.relpath(folder.path, beside)}/")
+    linked = [(name, folder_link + name) for name in there[:max_links]]
     more = len(there) - len(linked)
-    folder_link = quote(f"./{Path(start).as_posix()}/")
     return [*linked, (f"{more} more in its folder", folder_link)] if more else linked
 
 
