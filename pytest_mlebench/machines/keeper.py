@@ -187,8 +187,12 @@ def _start_warden(begun: int, after_kill: Work) -> int:
     Return where to tell it; that pipe ends with this process, however it ends.
     """
     watched, telling = os.pipe()
+    ready, rising = os.pipe()
     if os.fork() != 0:
         os.close(watched)
+        os.close(rising)
+        os.read(ready, 1)  # until it is in a session of its own, or has ended
+        os.close(ready)
         return telling
     try:
         os.setsid()  # what is killed with the keeper's group leaves this one alone
@@ -196,6 +200,7 @@ def _start_warden(begun: int, after_kill: Work) -> int:
         os.close(telling)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # are for the keeper
             signal.signal(number, signal.SIG_IGN)
+        os.close(rising)
         if not os.read(watched, 1):
             after_kill()
     finally:

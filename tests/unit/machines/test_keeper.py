@@ -99,13 +99,22 @@ def test_a_keeper_that_is_killed_is_the_benchmarks_own_fault(tmp_path: Path) -> 
         keeper.wait_for_end(tmp_path, tend=nothing, is_stopping=no_stop)
 
 
-def test_what_a_killed_keeper_leaves_is_ended_by_its_warden(tmp_path: Path) -> None:
+def test_what_a_killed_keeper_leaves_is_ended_by_its_warden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pid, cleaned = tmp_path / "pid", tmp_path / "cleaned"
 
     def work() -> None:
         pid.write_text(str(os.getpid()))
         time.sleep(600)
 
+    become_leader = os.setsid
+
+    def late() -> None:  # as on a busy host
+        time.sleep(0.5)
+        become_leader()
+
+    monkeypatch.setattr(os, "setsid", late)
     keeper.start_keeper(tmp_path, work, grace=600, after_kill=cleaned.touch)
     assert wait_until(lambda: pid.is_file() and pid.read_text() != "", 30)
     os.killpg(os.getpgid(int(pid.read_text())), signal.SIGKILL)
