@@ -26,6 +26,12 @@ class Session:
         """Run pytest in a process of its own."""
         return self.pytester.runpytest_subprocess(*arguments, timeout=300)
 
+    def collected(self, *arguments: str) -> list[str]:
+        """Return the node ids that a session would run."""
+        result = self.run("--collect-only", "-q", *arguments)
+        assert result.ret in (0, 5), result.stdout.str() + result.stderr.str()
+        return [line for line in result.outlines if "::" in line]
+
     def agent(self, name: str, code: str) -> str:
         """Write an agent in Python and return the command that starts it."""
         path = self.path / f"{name}.py"

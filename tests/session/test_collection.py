@@ -9,27 +9,21 @@ from reporting import write_competition
 ONE = "--mle-competition=demo-digits"
 
 
-def collected(session: Session, *arguments: str) -> list[str]:
-    result = session.run("--collect-only", "-q", *arguments)
-    assert result.ret in (0, 5), result.stdout.str() + result.stderr.str()
-    return [line for line in result.outlines if "::" in line]
-
-
 def test_without_paths_the_suite_alone_is_collected(session: Session) -> None:
     session.pytester.makepyfile("def test_unit(): pass")
     session.pytester.makeini("[pytest]\ntestpaths = .")
-    items = collected(session, "--mle-agent=dummy")
+    items = session.collected("--mle-agent=dummy")
     assert len(items) >= 6
     assert all(item.startswith("mlebench::test_competition[demo-") for item in items)
 
 
 def test_with_paths_exactly_those_are_collected(session: Session) -> None:
     session.pytester.makepyfile(test_unit="def test_unit(): pass")
-    assert collected(session, "--mle-agent=dummy", "test_unit.py") == ["test_unit.py::test_unit"]
+    assert session.collected("--mle-agent=dummy", "test_unit.py") == ["test_unit.py::test_unit"]
 
 
 def test_an_item_is_a_competition_and_a_seed(session: Session) -> None:
-    assert collected(session, "--mle-agent=dummy", ONE, "--mle-seeds=2") == [
+    assert session.collected("--mle-agent=dummy", ONE, "--mle-seeds=2") == [
         "mlebench::test_competition[demo-digits-seed0]",
         "mlebench::test_competition[demo-digits-seed1]",
     ]
@@ -38,15 +32,15 @@ def test_an_item_is_a_competition_and_a_seed(session: Session) -> None:
 def test_node_ids_can_be_pasted_back(session: Session) -> None:
     item = "mlebench::test_competition[spooky-author-identification-seed1]"
     arguments = ("--mle-agent=dummy", "--mle-split=lite", "--mle-seeds=3")
-    assert collected(session, *arguments, item) == [item]
+    assert session.collected(*arguments, item) == [item]
 
 
 def test_items_are_chosen_by_keyword_and_by_marker(session: Session) -> None:
-    assert collected(session, "--mle-agent=dummy", "-k", "digits") == [
+    assert session.collected("--mle-agent=dummy", "-k", "digits") == [
         "mlebench::test_competition[demo-digits-seed0]"
     ]
-    assert len(collected(session, "--mle-agent=dummy", "-m", "mle")) >= 6
-    assert collected(session, "--mle-agent=dummy", "-m", "not mle") == []
+    assert len(session.collected("--mle-agent=dummy", "-m", "mle")) >= 6
+    assert session.collected("--mle-agent=dummy", "-m", "not mle") == []
 
 
 @pytest.mark.parametrize("options", [(), ("--collect-only",), ("-n", "1")])
@@ -68,31 +62,19 @@ def test_a_mistake_in_a_competition_shows_before_anything_runs(
     )
 
 
-def test_splits_come_by_name_by_list_and_by_file(session: Session) -> None:
-    lite = collected(session, "--mle-agent=dummy", "--mle-split=lite")
-    assert len(lite) == 22
-    assert lite == collected(session, "--mle-agent=dummy", "--mle-split=low")
-    assert len(collected(session, "--mle-agent=dummy", "--mle-split=low,medium,high")) == 75
-    (session.path / "mine.txt").write_text("# two\ndemo-digits\n\ndemo-wine-cultivars # last\n")
-    assert collected(session, "--mle-agent=dummy", "--mle-split=mine.txt") == [
-        "mlebench::test_competition[demo-digits-seed0]",
-        "mlebench::test_competition[demo-wine-cultivars-seed0]",
-    ]
-
-
 def test_the_ini_file_sets_what_the_command_line_does_not(session: Session) -> None:
     session.pytester.makeini(
         "[pytest]\nmle_split = dev\nmle_seeds = 2\nmle_competition =\n    demo-digits\n"
     )
-    assert len(collected(session, "--mle-agent=dummy")) == 16
-    assert len(collected(session, "--mle-agent=dummy", "--mle-seeds=1")) == 8
+    assert len(session.collected("--mle-agent=dummy")) == 16
+    assert len(session.collected("--mle-agent=dummy", "--mle-seeds=1")) == 8
 
 
 def test_an_agent_in_the_ini_file_leaves_a_plain_session_alone(session: Session) -> None:
     session.pytester.makeini("[pytest]\nmle_agent = dummy\n")
     session.pytester.makepyfile(test_unit="def test_unit(): pass")
-    assert collected(session) == ["test_unit.py::test_unit"]
-    assert collected(session, ONE) == ["mlebench::test_competition[demo-digits-seed0]"]
+    assert session.collected() == ["test_unit.py::test_unit"]
+    assert session.collected(ONE) == ["mlebench::test_competition[demo-digits-seed0]"]
 
 
 @pytest.mark.parametrize(

@@ -91,16 +91,6 @@ def test_a_skip_of_ones_own_stays_expected(session: Session) -> None:
     result.stdout.fnmatch_lines(["demo-wine-cultivars seed0: broken on Mondays"])
 
 
-def test_preparing_alone_is_no_failure(session: Session, workers: tuple[str, ...]) -> None:
-    arguments = ("--mle-agent=dummy", "--mle-competition=demo-digits", "--mle-prepare=only")
-    assert session.run(*arguments, *workers).ret == pytest.ExitCode.OK
-    result = session.run(*arguments, "--mle-fail-under=1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --mle-fail-under=1 has nothing to judge with --mle-prepare=only, *"]
-    )
-
-
 @pytest.mark.parametrize("option", ["--mle-fail-under=60", "--mle-report=r.json"])
 def test_bars_and_reports_without_any_attempt_are_an_error(session: Session, option: str) -> None:
     session.pytester.makepyfile(test_unit="def test_unit(): pass")
