@@ -91,7 +91,7 @@ def find_layout(data: bytes) -> Layout | None:
         return None
     line_end = 2 if data[head - 1] == RETURN else 1
     header = tuple(data[: head + 1 - line_end].decode("utf-8-sig").split(","))
-    ends = np.append(_separators(data, head + 1, stop), stop + line_end - 1)
+    ends = _field_ends(data, head + 1, stop, stop + line_end - 1)
     if len(ends) % len(header):
         return None
     layout = Layout(data, header, head + 1, ends.reshape(-1, len(header)), line_end)
@@ -117,14 +117,14 @@ def match_rows(given: Sequence[Array], wanted: Sequence[Array], *, exact: bool) 
     return places if is_unique else None
 
 
-def _separators(data: bytes, start: int, stop: int) -> Array:
-    """Return the positions of all commas and line ends."""
+def _field_ends(data: bytes, start: int, stop: int, last: int) -> Array:
+    """Return the positions of all commas and line ends, and where the last field ends."""
     dtype = np.int32 if stop < 2**31 else np.int64
     found = []
     for block in range(start, stop, BLOCK_BYTES):
         piece = np.frombuffer(data, np.uint8, min(BLOCK_BYTES, stop - block), block)
         found.append((np.flatnonzero((piece == COMMA) | (piece == NEWLINE)) + block).astype(dtype))
-    return np.concatenate(found)
+    return np.concatenate([*found, np.array([last], dtype=dtype)])
 
 
 def _is_regular(layout: Layout, stop: int) -> bool:
