@@ -28,6 +28,7 @@ from pytest_mlebench.grading.rules import Rules
 from pytest_mlebench.grading.table import CsvTable
 
 HEADER_BYTES = 1 << 20
+PLAIN_BYTES = 1 << 14  # in which most headers and first rows are
 CHUNK_BYTES = 1 << 20
 FLOOR_BYTES = 256 * 10**6  # any submission may be this large
 FACTOR = 50  # and this many times as large as the file it must look like
@@ -143,7 +144,7 @@ def _check_header(data: bytes, name: str, rules: Rules) -> None:
         raise InvalidSubmission(
             f"the header line of {name} is longer than {show_size(HEADER_BYTES)}"
         )
-    text = start.decode("utf-8-sig", errors="ignore")
+    text = _first_lines(start).decode("utf-8-sig", errors="ignore")
     rows = filter(None, csv.reader(io.StringIO(text, newline=None)))  # line ends of any kind
     try:
         header = next(rows, [])
@@ -153,6 +154,15 @@ def _check_header(data: bytes, name: str, rules: Rules) -> None:
     with suppress(csv.Error):  # a field may be too long for this reader, not for that of pandas
         if len(next(rows, header)) > len(header):  # which would take the first for row names
             raise InvalidSubmission(_too_wide(name))
+
+
+def _first_lines(start: bytes) -> bytes:
+    """Return the header and the first row where they are plainly two lines, else all."""
+    piece = start[:PLAIN_BYTES]
+    header, _, rest = piece.partition(b"\n")
+    row, newline, _ = rest.partition(b"\n")
+    is_plain = header.strip() and row.strip() and newline and b'"' not in piece
+    return header + b"\n" + row if is_plain else start
 
 
 def _check_names(header: list[str], name: str, rules: Rules) -> None:
