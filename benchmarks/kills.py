@@ -162,9 +162,13 @@ class Campaign:
     def _start(self, mode: str, run: str) -> subprocess.Popen[bytes]:
         command = (
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("-p", "pytest_mlebench.plugin", "-p", "xdist.plugin"),  # no others: they take time
             *(*SELECTION, *MODES[mode], f"--mle-run={run}"),
         )
-        variables = os.environ | ({"DOCKER_HOST": self._engine.address} if self._engine else {})
+        variables = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        if self._engine is not None:
+            variables["DOCKER_HOST"] = self._engine.address
         with (self._folder / f"{run}.log").open("ab") as log:
             return subprocess.Popen(
                 command, cwd=self._folder, stdout=log, stderr=log, env=variables
