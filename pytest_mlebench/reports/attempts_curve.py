@@ -49,8 +49,8 @@ def pass_at_k(results: Iterable[Result]) -> list[CurvePoint]:
 
     Beyond ``EVERY_SIZE`` only every doubling, and the largest.
     """
-    hits = [[result.medal > Medal.NONE for result in group] for group in _groups(results)]
-    return _curve(hits, _medal_share)
+    hits = (tuple(result.medal > Medal.NONE for result in group) for group in _groups(results))
+    return list(_curve(tuple(hits), _medal_share))
 
 
 def attempts_texts(results: Iterable[Result]) -> list[str]:
@@ -71,7 +71,8 @@ def points_text(name: str, points: Iterable[CurvePoint]) -> str:
 
 def best_of_k(results: Iterable[Result]) -> list[CurvePoint]:
     """Return the mean percentile of the best of k attempts; what has no place counts as zero."""
-    return _curve([[*map(_percentile, group)] for group in _groups(results)], mean_of_best)
+    percentiles = (tuple(map(_percentile, group)) for group in _groups(results))
+    return list(_curve(tuple(percentiles), mean_of_best))
 
 
 def proportion_with_hit(attempts: int, hits: int, k: int) -> float:
@@ -111,11 +112,12 @@ def _resamples(size: int) -> Any:
     return np.random.default_rng(0).integers(0, size, (RESAMPLES, size))
 
 
+@lru_cache(maxsize=32)  # the summary, the page and the other formats show the same
 def _curve(
-    groups: Sequence[Sequence[float]], figure: Callable[[Sequence[float], int], float]
-) -> list[CurvePoint]:
+    groups: tuple[tuple[float, ...], ...], figure: Callable[[Sequence[float], int], float]
+) -> tuple[CurvePoint, ...]:
     shortest = min(map(len, groups), default=0)
-    return [mean_point(k, [figure(group, k) for group in groups]) for k in _sizes(shortest)]
+    return tuple(mean_point(k, [figure(group, k) for group in groups]) for k in _sizes(shortest))
 
 
 def _sizes(most: int) -> list[int]:

@@ -23,6 +23,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 SHOWN_EXTRA, EXTRA_LETTERS = 50, 400  # facts of hooks, and letters of each, where people see them
 NOT_RUN: tuple[Status, ...] = ("error", "skipped", "missing")
 
+_KEY_TYPES = {"competition": str, "seed": int, "agent": str, "conditions": str}
+
 
 @dataclass(frozen=True)
 class ItemKey:
@@ -40,6 +42,8 @@ class ItemKey:
     @classmethod
     def from_dict(cls, data: object, where: str) -> ItemKey:
         """Return the key that ``to_dict`` wrote; a pair is one of an earlier version."""
+        if isinstance(data, dict) and {name: type(data[name]) for name in data} == _KEY_TYPES:
+            return cls(**data)  # there are thousands in a run, most of them just as they should be
         if isinstance(data, list) and [type(part) for part in data] == [str, int]:
             return cls(*data)
         table = json_table(data, where)
