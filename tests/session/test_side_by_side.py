@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from plugin_session import Session
+from sandbox_job import wait_until
 
 from pytest_mlebench.host.hardware import host_cpus, host_memory
 
@@ -19,6 +22,17 @@ HALF = f"--mle-cpus={host_cpus() / 2}"
 SLEEPING = """
 import os, shutil, time
 time.sleep({pause})
+shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
+            os.environ["SUBMISSION_DIR"] + "/submission.csv")
+"""
+
+
+WAITING = """
+import os, shutil, socket
+try:
+    socket.create_connection(("127.0.0.1", {port})).recv(1)
+except OSError:
+    pass  # nobody is to wait any more
 shutil.copy(os.environ["DATA_DIR"] + "/sample_submission.csv",
             os.environ["SUBMISSION_DIR"] + "/submission.csv")
 """
@@ -36,23 +50,51 @@ def prepared(session: Session) -> None:
     session.run("--mle-agent=dummy", "--mle-prepare=only", *TWO)
 
 
+@pytest.fixture
+def gate() -> Iterator[socket.socket]:
+    """Where agents wait until it is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(240)
+        yield server
+
+
+def start(session: Session, gate: socket.socket, *options: str) -> subprocess.Popen[bytes]:
+    """Start two workers on two attempts whose agents wait at the gate."""
+    agent = session.agent("waiting", WAITING.format(port=gate.getsockname()[1]))
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--mle-run=mine", "-n2")
+    return subprocess.Popen(
+        [*command, f"--mle-agent={agent}", *options, *TWO], cwd=session.path, env=dict(os.environ)
+    )
+
+
+def waiting(session: Session) -> int:
+    """Return how many attempts have had to wait for others."""
+    return sum("waiting" in record["timings"] for record in session.records("mine").values())
+
+
 @pytest.mark.usefixtures("prepared")
 def test_attempts_of_two_workers_that_do_not_fit_together_run_one_after_the_other(
-    session: Session,
+    session: Session, gate: socket.socket
 ) -> None:
-    agent = f"--mle-agent={session.agent('sleeping', SLEEPING.format(pause=1))}"
-    result = session.run(agent, "--mle-run=mine", "-n2", MOST, HALF, *TWO)
-    result.assert_outcomes(passed=2)
-    records = session.records("mine")
-    first, second = spans(records)
+    process = start(session, gate, MOST, HALF)
+    assert wait_until(lambda: waiting(session) == 1, 240)
+    gate.close()
+    assert process.wait(timeout=240) == 0
+    first, second = spans(session.records("mine"))
     assert first[1] <= second[0]
-    assert [("waiting" in record["timings"]) for record in records.values()].count(True) == 1
+    assert waiting(session) == 1
 
 
 @pytest.mark.usefixtures("prepared")
-def test_attempts_that_share_the_host_run_side_by_side(session: Session) -> None:
-    agent = f"--mle-agent={session.agent('sleeping', SLEEPING.format(pause=5))}"
-    session.run(agent, "--mle-run=mine", "-n2", *TWO).assert_outcomes(passed=2)
+def test_attempts_that_share_the_host_run_side_by_side(
+    session: Session, gate: socket.socket
+) -> None:
+    process = start(session, gate)
+    agents = [gate.accept()[0] for _ in TWO]  # each waits there while the other one comes
+    gate.close()
+    for agent in agents:
+        agent.close()
+    assert process.wait(timeout=240) == 0
     first, second = spans(session.records("mine"))
     assert second[0] < first[1]
 
